@@ -9,24 +9,28 @@ from plimsoll.components.access import NAMESPACE
 from plimsoll.components.admission import SHARED, MutationPolicy, declare_mutation, sample_pod
 from plimsoll.components.args import CapacityGateArgs
 from plimsoll.components.declaring import Component, fields_of, known, valid
-from plimsoll.labels import GPU_RESOURCE, NAMESPACE_NAME, QUEUE
+from plimsoll.labels import DEVICE_CLASS_PREFIX, GPU_RESOURCE, NAMESPACE_NAME, QUEUE
 from plimsoll.model.api import CAPACITY_GATE, KAI_NAMESPACES, CapacityGateSpec
 from plimsoll.model.cluster import VENDOR_RESOURCES
-from plimsoll.policy import texts
+from plimsoll.policy import text, texts
 
 GATE_NAME: Final = "plimsoll-capacity-gate"
 """Prefix of the policies' names."""
 
 _SCHEDULER: Final = "kai-scheduler"
 """Scheduler of the sample pods, with which they break no policy rule on queues."""
-_WHOLE: Final = (
+_LIMITS: Final = (
     "(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
-    f".exists(c, has(c.resources) && has(c.resources.limits) && {texts((GPU_RESOURCE, *VENDOR_RESOURCES))}"
-    ".exists(name, name in c.resources.limits))"
+    ".exists(c, has(c.resources) && has(c.resources.limits) && "
 )
+"""CEL expression, to be continued: about the limits of any container."""
+_WHOLE: Final = f"{_LIMITS}{texts((GPU_RESOURCE, *VENDOR_RESOURCES))}.exists(name, name in c.resources.limits))"
 """CEL expression: the pod requests whole GPUs."""
-_CLAIMS: Final = "(has(object.spec.resourceClaims) && size(object.spec.resourceClaims) > 0)"
-"""CEL expression: the pod claims devices."""
+_CLAIMS: Final = (
+    "(has(object.spec.resourceClaims) && size(object.spec.resourceClaims) > 0)"
+    f" || {_LIMITS}c.resources.limits.exists(name, name.startsWith({text(DEVICE_CLASS_PREFIX)})))"
+)
+"""CEL expression: the pod claims devices, or the scheduler claims them for it."""
 _GATE: Final = (
     f'Object{{spec: Object.spec{{schedulingGates: [Object.spec.schedulingGates{{name: "{CAPACITY_GATE}"}}]}}}}'
 )

@@ -29,6 +29,14 @@ def test_whole_gpus_of_any_container_are_gated_if_the_setting_says_so(resource: 
     assert not gets_the_gate(spec, whole_gpus=False)
 
 
+@pytest.mark.parametrize("containers", ["containers", "initContainers"])
+def test_devices_of_a_class_are_gated_by_any_name_of_it(containers: str) -> None:
+    """The scheduler makes the claim of a pod that requests `deviceclass.resource.kubernetes.io/...`."""
+    limits = {"cpu": "1", "deviceclass.resource.kubernetes.io/gpu.nvidia.com": "1"}
+    assert gets_the_gate({containers: [PLAIN, {**PLAIN, "resources": {"limits": limits}}]}, whole_gpus=False)
+    assert not gets_the_gate({containers: [PLAIN, {**PLAIN, "resources": {"limits": {"cpu": "1"}}}]})
+
+
 @pytest.mark.parametrize("whole_gpus", [False, True])
 def test_shares_and_claims_are_gated_until_they_name_a_node(whole_gpus: bool) -> None:
     assert gets_the_gate({}, SHARE, whole_gpus=whole_gpus)

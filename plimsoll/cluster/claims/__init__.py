@@ -6,7 +6,7 @@ from plimsoll.cluster.claims.joining import ClaimObjects, Joining
 from plimsoll.cluster.claims.parts import Part, free_part, part_of, whole_by_default
 from plimsoll.cluster.claims.pod_claims import PodClaims
 from plimsoll.cluster.claims.pools import served
-from plimsoll.cluster.claims.selected import Selection, may_be_gpus, selection
+from plimsoll.cluster.claims.selected import Selection, may_be_gpus, may_serve_gpus, selection
 
 __all__ = [
     "ClaimObjects",
@@ -20,6 +20,7 @@ __all__ = [
     "divided_devices",
     "free_part",
     "may_be_gpus",
+    "may_serve_gpus",
     "part_of",
     "selection",
     "selects",

@@ -40,20 +40,33 @@ class PodClaims:
         self._templates = {each.key: each for each in templates}
         self._read: dict[ClaimRequest, ClaimedDevices] = {}
         """What was read already: most claims ask for the same."""
+        pods = tuple(pods)
         self._sharing: Mapping[_Key, list[Pod]] = _sharing(pods)
+        self._on_nodes = {pod.key for pod in pods if pod.node_name and not pod.finished}
 
     def of(self, pod: Pod) -> ClaimedDevices:
         """What the pod's claims ask for; where it has a node, what they have."""
         own = [self._source(pod, named) for named in pod.resource_claims]
         in_queue = sum(each.request.gpus_in_queue for each in own if each is not None)
         if pod.node_name:
-            held = sum(_held(pod, each) for each in own)
-            settled = all(isinstance(each, ResourceClaim) and each.allocated and len(each.pods) == 1 for each in own)
+            held = sum(self._held(pod, each) for each in own)
+            settled = all(isinstance(each, ResourceClaim) and each.allocated for each in own)
+            # Others may use a claim that the pod names itself, later too.
+            settled = settled and all(named.template for named in pod.resource_claims)
             return ClaimedDevices(held=held, in_queue=in_queue, settled=settled)
         found = [self._one(pod, named) for named in pod.resource_claims]
         requests = tuple(request for one in found for request in one.requests)
         problem = next((one for one in found if one.problem), _NOTHING)
         return replace(problem, requests=requests, in_queue=in_queue)
+
+    def _held(self, pod: Pod, source: ResourceClaim | ResourceClaimTemplate | None) -> int:
+        """GPUs that a pod on a node has by a claim; as many as that asks for while its devices are not seen. Of several
+        pods, the first by name has them that is on a node: others may have ended, or be on none yet."""
+        if isinstance(source, ResourceClaim) and source.allocated:
+            users = (name for name in source.pods if (pod.namespace, name) in self._on_nodes)
+            first = min(users, default=pod.name) == pod.name
+            return sum(each.driver in GPU_DRIVERS for each in source.devices) if first else 0
+        return source.request.gpus_in_queue if source is not None else 0
 
     def again(self, pod: Pod) -> ClaimedDevices:
         """What the pod's claims would ask for if it were created again elsewhere, without what it has now. A claim that
@@ -164,14 +177,6 @@ def _no_template(pod: Pod, named: PodClaim) -> ClaimedDevices:
         f"{pod.namespace!r}",
         hint="create it, or name another",
     )
-
-
-def _held(pod: Pod, source: ResourceClaim | ResourceClaimTemplate | None) -> int:
-    """GPUs that a pod on a node has by a claim; as many as that asks for while its devices are not seen."""
-    if isinstance(source, ResourceClaim) and source.allocated:
-        first = min(source.pods, default=pod.name) == pod.name
-        return sum(each.driver in GPU_DRIVERS for each in source.devices) if first else 0
-    return source.request.gpus_in_queue if source is not None else 0
 
 
 def _sharing(pods: Iterable[Pod]) -> dict[_Key, list[Pod]]:

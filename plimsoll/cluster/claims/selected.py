@@ -8,7 +8,17 @@ from typing import Final, NamedTuple
 
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, selects
 from plimsoll.cluster.claims.parts import part_of
-from plimsoll.model.dra import GPU_DRIVERS, Claimable, ClaimRequest, DevicePart, DeviceRequest, Subrequest, qualified
+from plimsoll.labels import DEVICE_CLASS_PREFIX
+from plimsoll.model.dra import (
+    GPU_DRIVERS,
+    Claimable,
+    ClaimRequest,
+    DeviceClass,
+    DevicePart,
+    DeviceRequest,
+    Subrequest,
+    qualified,
+)
 from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli, exact_milli
 from plimsoll.quantity import parse_quantity
 
@@ -72,6 +82,13 @@ def selection(claims: tuple[ClaimRequest, ...], device: Claimable, on_node: int)
 def may_be_gpus(request: DeviceRequest) -> bool:
     """Whether it may ask for GPUs: selectors do not exclude the drivers that publish them."""
     return any(_may_be(each, driver) for each in request.alternatives for driver in GPU_DRIVERS)
+
+
+def may_serve_gpus(resource: str, classes: Iterable[DeviceClass]) -> bool:
+    """Whether an extended resource may stand for GPUs of a DeviceClass; of one that is not there, it may."""
+    named = [each for each in classes if resource in (f"{DEVICE_CLASS_PREFIX}{each.name}", each.extended_resource)]
+    asked = (DeviceRequest("", (Subrequest(each.name, each.selectors),)) for each in named)
+    return any(map(may_be_gpus, asked)) if named else resource.startswith(DEVICE_CLASS_PREFIX)
 
 
 def _may_be(asked: Subrequest, driver: str) -> bool:

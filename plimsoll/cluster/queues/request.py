@@ -17,9 +17,10 @@ from typing import Final, NamedTuple
 from plimsoll.cluster.pods import ASSUMED_MILLI, PodRequest, read_request, tflops_milli
 from plimsoll.cluster.profiles import discovery_of, mig_gpus
 from plimsoll.cluster.queues.amount import MILLI
-from plimsoll.labels import NODEPOOL
+from plimsoll.labels import DEVICE_CLASS_PREFIX, GPU_RESOURCE, NODEPOOL
 from plimsoll.model.api import NOT_SHARED, EnvironmentSpec
-from plimsoll.model.cluster import AMD_GPU, Node, Pod
+from plimsoll.model.cluster import AMD_GPU, VENDOR_RESOURCES, Node, Pod
+from plimsoll.model.dra import GPU_DRIVERS
 from plimsoll.model.kai import GPUShare
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 
@@ -106,14 +107,28 @@ def seen_by_kai(resource: str) -> bool:
 
 def gpus_held(pod: Pod, node: Node | None, spec: EnvironmentSpec) -> Milli:
     """Thousandths of GPUs that a pod has on its node, exactly: of devices by time-slicing, MPS or MIG that the
-    Environment declares, their part of a GPU; of claims, whole GPUs. A request whose share cannot be read counts
-    as one GPU."""
+    Environment declares, their part of a GPU; of claims and extended resources of DeviceClasses, whole GPUs. A request
+    whose share cannot be read counts as one GPU."""
     request = read_request(pod, spec.gpu_resource)
     sharing = NOT_SHARED if node is None else spec.demand.sharing_of(node.labels.get(NODEPOOL, ""), node.instance_type)
     if sharing.resource and (count := request.count_of(sharing.resource)):
         return exact_milli(count, sharing.per_gpu)
-    milli: Milli = mig_milli(request) + request.claimed_gpus * GPU_MILLI
+    milli: Milli = mig_milli(request) + (request.claimed_gpus + _by_classes(request, node)) * GPU_MILLI
     if (held := request.held) is not None:
         gpu = GpuFigures() if node is None else GpuFigures.of(node, spec.demand.gpu_tflops)
         milli += _milli_on(held, gpu) * held.devices
     return max(milli, GPU_MILLI) if request.uncertain else milli
+
+
+def _by_classes(request: PodRequest, node: Node | None) -> int:
+    """Devices that the scheduler has claimed for extended resources of DeviceClasses, without GPUs by the names of
+    device plugins and without devices of the node that are no GPUs. Parts of GPUs are not listed with their names."""
+    kinds = node.published.kinds if node is not None else ()
+    gpus = {name for device, _ in kinds if device.driver in GPU_DRIVERS for name in device.extended_resources}
+    others = {name for device, _ in kinds if device.driver not in GPU_DRIVERS for name in device.extended_resources}
+    plugins = (GPU_RESOURCE, *VENDOR_RESOURCES)
+    return sum(
+        count
+        for name, count in request.devices
+        if name not in plugins and (name in gpus or (name.startswith(DEVICE_CLASS_PREFIX) and name not in others))
+    )

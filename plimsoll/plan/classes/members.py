@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from plimsoll.cluster.catalog import Catalog
+from plimsoll.cluster.claims import may_serve_gpus
 from plimsoll.cluster.pods import (
     KnownParts,
     PodChanges,
@@ -23,10 +24,11 @@ from plimsoll.cluster.pods import (
 from plimsoll.cluster.pools import planned_vendors
 from plimsoll.cluster.queues import is_sharded, node_pool_of, placed_in_shard, queue_of
 from plimsoll.cluster.volumes import NoVolume, Storage
-from plimsoll.labels import INSTANCE_TYPE, NODEPOOL
+from plimsoll.labels import DEVICE_CLASS_PREFIX, INSTANCE_TYPE, NODEPOOL
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import VENDOR_RESOURCES, Pod
+from plimsoll.model.dra import DeviceClass
 from plimsoll.model.kai import NODE_POOL, POD_GROUP_NAME, PodGroup, group_key
 from plimsoll.model.meta import NodeRequirement, Placement
 from plimsoll.plan.classes.demand_class import DemandClass
@@ -148,7 +150,8 @@ class Classes:
         of_environment = (environment.demand, environment.gpu_resource, environment.queue_scheduler, environment.access)
         claims_why = why_claims_are_left(snapshot)
         vendors = planned_vendors(snapshot)
-        depends = (*of_environment, overlaid, vendors, self.sharded, claims_why)
+        classes = snapshot.device_classes
+        depends = (*of_environment, overlaid, vendors, self.sharded, claims_why, classes)
         if changes is None or depends != self._depends:
             changes, self._depends = PodChanges((), snapshot.pods), depends
             self._members, self._pods, self._places, self._of_group = {}, {}, {}, {}
@@ -158,7 +161,7 @@ class Classes:
         for member in self._of_groups(regrouped):
             self._enter(member, environment)
         self._relocate(snapshot, environment)
-        for member in _waiting(changes.new, environment, KnownParts(vendors, overlaid), claims_why):
+        for member in _waiting(changes.new, environment, KnownParts(vendors, overlaid), claims_why, classes):
             self._enter(member, environment)
         self._found = {**self._found, **self._refreshed()}
         self._found = {name: each for name, each in self._found.items() if name in self._members}
@@ -264,7 +267,11 @@ class Classes:
 
 
 def _waiting(
-    pods: Iterable[Pod], environment: EnvironmentSpec, known: KnownParts, claims_why: str
+    pods: Iterable[Pod],
+    environment: EnvironmentSpec,
+    known: KnownParts,
+    claims_why: str,
+    classes: tuple[DeviceClass, ...],
 ) -> Iterator[PodShare | ShareRefusal]:
     """The pods that wait for GPUs: for shares, which autoscalers ignore, devices that are parts of GPUs, or whole GPUs,
     for which autoscalers provide nodes by themselves. For those that request resources that NodeOverlays list
@@ -277,7 +284,7 @@ def _waiting(
         planned = waits(pod, settings) and not (settings.claims == "off" and pod.claimed is not None)
         member = _read(pod, environment, known, claims_why) if planned else None
         if member is None and gated(pod) and not pod.deleting and not pod.finished:
-            member = _uncounted(pod, environment)
+            member = _uncounted(pod, environment, classes)
         if member is not None:
             yield member
 
@@ -296,11 +303,13 @@ def _read(pod: Pod, environment: EnvironmentSpec, known: KnownParts, claims_why:
 
 
 class UncountedPod(ShareRefusal):
-    """A pod whose gate stays, as nothing counts its whole GPUs, of which its namespace may have a number only."""
+    """A pod whose gate stays, as nothing counts its GPUs, of which its namespace may have a number only."""
 
 
-def _uncounted(pod: Pod, environment: EnvironmentSpec) -> UncountedPod | None:
-    if is_ours(pod, environment.demand) or not any(map(pod.devices, (environment.gpu_resource, *VENDOR_RESOURCES))):
+def _uncounted(pod: Pod, environment: EnvironmentSpec, classes: tuple[DeviceClass, ...]) -> UncountedPod | None:
+    by_class = [each for each in pod.extended_resources if each.startswith(DEVICE_CLASS_PREFIX)]
+    whole = any(map(pod.devices, (environment.gpu_resource, *VENDOR_RESOURCES)))
+    if is_ours(pod, environment.demand) or not (whole or any(may_serve_gpus(each, classes) for each in by_class)):
         return None
     try:
         access = environment.access_of(pod.namespace)
@@ -312,8 +321,10 @@ def _uncounted(pod: Pod, environment: EnvironmentSpec) -> UncountedPod | None:
         return None
     listed = pod.scheduler_name in environment.demand.schedulers
     what = "its devices are not planned for" if listed else f"scheduler {pod.scheduler_name!r} is not listed"
-    problem = f"the capacity gate stays: access limits the GPUs of its namespace, and nothing counts them, as {what}"
     hint = "use one of demand.schedulers of the Environment" if not listed else "request the devices without these GPUs"
+    if not whole:
+        what, hint = f"it requests {by_class[0]}", "claim the devices (spec.resourceClaims)"
+    problem = f"the capacity gate stays: access limits the GPUs of its namespace, and nothing counts them, as {what}"
     return UncountedPod.of(pod, RequestRefusal(problem, hint))
 
 

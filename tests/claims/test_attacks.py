@@ -1,0 +1,187 @@
+"""What a tenant tries in order to get GPUs by claims beside what `access` lets its namespace have."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.labels import DEVICE_CLASS_PREFIX, GPU_RESOURCE
+from plimsoll.plan import plan
+from tests.claims.objects import (
+    DRIVER,
+    Manifest,
+    a_claim,
+    a_class,
+    a_device,
+    a_pod,
+    a_slice,
+    a_template,
+    asked,
+    snapshot_of,
+)
+from tests.claims.test_demand import POOL, an_environment
+from tests.claims.test_quotas import NODE, limited, planned, reasons
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+ALL = {"deviceClassName": DRIVER, "allocationMode": "All"}
+OTHER = f"device.attributes['{DRIVER}'].productName == 'NVIDIA H100'"
+"""No device of the node is one."""
+DEARER = {"firstAvailable": [{"name": "small", **asked(1, OTHER)}, {"name": "large", **asked(4)}]}
+"""The first is not to be had, and the second is four devices."""
+
+
+def requesting(name: str, resource: str, number: int = 1, **fields: Any) -> Manifest:
+    """A pod that requests devices as an extended resource."""
+    pod = a_pod(name, claim="none", **fields)
+    del pod["spec"]["resourceClaims"]
+    pod["spec"]["containers"][0]["resources"] = {"limits": {resource: str(number)}}
+    return pod
+
+
+def served(folder: Path, most: int, *objects: Manifest) -> set[str]:
+    """UIDs of the pods that have a place or get one."""
+    found: set[str] = set()
+    for demand in planned(folder, limited(most), *NODE, *objects).demands:
+        found |= demand.on_new.keys() | {uid for uids in demand.on_nodes.values() for uid in uids}
+    return found
+
+
+ATTACKS: dict[str, tuple[int, tuple[Manifest, ...]]] = {
+    "template": (1, (a_pod("a", "one"),)),
+    "claim of its own": (1, (a_claim("c", asked(1)), a_pod("a", claim="c"))),
+    "two pods with one claim": (1, (a_claim("c", asked(1)), a_pod("a", claim="c"), a_pod("b", claim="c"))),
+    "all of a node": (4, (a_template("all", ALL), a_pod("a", "all"))),
+    "a later alternative that is dearer": (4, (a_template("dearer", DEARER), a_pod("a", "dearer"))),
+    "two claims": (
+        3,
+        (
+            a_template("two", asked(2)),
+            a_pod("a", resourceClaims=[{"name": x, "resourceClaimTemplateName": x} for x in ("one", "two")]),
+        ),
+    ),
+    "beside a share": (
+        1,
+        (a_pod("a", "one"), a_pod("b", "one") | {"metadata": {"name": "b", "namespace": "team", "uid": "b"}}),
+    ),
+}
+"""By name: the least that the namespace must be allowed for one of the pods, and the objects."""
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_claim_gets_no_devices_that_the_namespace_may_not_have(tmp_path: Path, attack: str) -> None:
+    least, objects = ATTACKS[attack]
+    for most in (0, least - 1):
+        found = planned(tmp_path, limited(most), *NODE, *objects)
+        assert not served(tmp_path, most, *objects)
+        assert not found.nodes, "nothing is bought"
+    assert served(tmp_path, least, *objects), "what it may have, it gets"
+
+
+def test_neither_a_claim_without_a_pod_nor_one_of_another_namespace_gets_anything(tmp_path: Path) -> None:
+    alone = a_claim("alone", asked(4))
+    theirs = a_claim("theirs", asked(1), namespace="free"), a_template("theirs", asked(1), namespace="free")
+    pods = a_pod("a", claim="theirs"), a_pod("b", "theirs")
+    for most in (0, 4):
+        assert not served(tmp_path, most, alone, *theirs, *pods)
+        assert not planned(tmp_path, limited(most), alone, *theirs, *pods).nodes
+
+
+def test_looking_at_devices_buys_none(tmp_path: Path) -> None:
+    """`adminAccess` takes no device where it is, and no node is requested for it."""
+    monitor = a_template("monitor", asked(1, adminAccess=True))
+    for most in (0, 4):
+        assert not planned(tmp_path, limited(most), monitor, a_pod("a", "monitor")).nodes
+
+
+def test_a_claim_counts_while_a_pod_that_has_it_runs(tmp_path: Path) -> None:
+    """Whichever of its pods ends, or is not on its node yet, and whatever their names."""
+    devices = [("n1", "gpu-0"), ("n1", "gpu-1")]
+    ended = a_pod("a", claim="shared", node="n1")
+    ended["status"]["phase"] = "Succeeded"
+    for first in (ended, a_pod("a", claim="shared")):
+        shared = a_claim("shared", asked(2), devices=devices, pods=["a", "b"])
+        objects = (shared, first, a_pod("b", claim="shared", node="n1"), a_pod("more", "one"))
+        assert "uid-more" not in served(tmp_path, 2, *objects)
+        assert "uid-more" in served(tmp_path, 3, *objects)
+
+
+@pytest.mark.parametrize(
+    "resource", [GPU_RESOURCE, f"{DEVICE_CLASS_PREFIX}{DRIVER}", f"{DEVICE_CLASS_PREFIX}parts", "example.com/gpus"]
+)
+def test_devices_by_an_extended_resource_of_a_class_count(tmp_path: Path, resource: str) -> None:
+    """The scheduler makes the claim: the pod names none."""
+    declared = a_class("whole", extended_resource=GPU_RESOURCE), a_class("all", extended_resource="example.com/gpus")
+    running = requesting("running", resource, 2, node="n1")
+    made = a_claim("running-1", asked(2), devices=[("n1", "gpu-0"), ("n1", "gpu-1")], pods=["running"])
+    objects = (*declared, running, made, a_pod("more", "one"))
+    assert not served(tmp_path, 2, *objects)
+    assert served(tmp_path, 3, *objects) == {"uid-more"}
+
+
+def test_network_cards_by_an_extended_resource_are_no_gpus(tmp_path: Path) -> None:
+    on_node = a_slice("n1", [a_device(f"card-{number}", {"rdma": True}) for number in range(2)], driver="dra.net")
+    cards = a_class("cards", "device.driver == 'dra.net'")
+    running = requesting("running", f"{DEVICE_CLASS_PREFIX}cards", 2, node="n1")
+    assert served(tmp_path, 1, on_node, cards, running, a_pod("more", "one")) == {"uid-more"}
+
+
+GATED: dict[str, Any] = {"schedulingGates": [{"name": "plimsoll.dev/capacity"}]}
+
+
+def released(folder: Path, most: int | None, *objects: Manifest) -> list[str]:
+    """Names of the pods whose capacity gate is removed; `most` None: `access` limits nothing."""
+    environment = limited(most) if most is not None else an_environment()
+    environment["spec"]["demand"]["schedulers"] = ["default-scheduler"]
+    snapshot = snapshot_of(folder, environment, a_class(), *POOL, *NODE, a_template("one", asked(1)), *objects)
+    return [each.key.name for each in plan(snapshot, (), NOW).gate_removals]
+
+
+@pytest.mark.parametrize("number", [1, 40])
+def test_the_gate_holds_claims_that_the_namespace_may_not_have(tmp_path: Path, number: int) -> None:
+    """However many there are, and though devices are free."""
+    pods = [a_pod(f"pod-{each:02}", "one", **GATED) for each in range(number)]
+    assert not released(tmp_path, 0, *pods)
+    assert len(released(tmp_path, 1, *pods)) == 1
+
+
+@pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano"])
+@pytest.mark.parametrize("resource", [f"{DEVICE_CLASS_PREFIX}{DRIVER}", f"{DEVICE_CLASS_PREFIX}gone"])
+def test_the_gate_holds_devices_of_classes_where_the_number_is_limited(
+    tmp_path: Path, resource: str, scheduler: str
+) -> None:
+    """No plan counts what is asked for in this way."""
+    pod = requesting("pod", resource, **GATED, schedulerName=scheduler)
+    assert not released(tmp_path, 0, pod)
+    assert not released(tmp_path, 4, pod)
+    assert released(tmp_path, None, pod) == ["pod"]
+
+
+def test_the_gate_lets_network_cards_pass(tmp_path: Path) -> None:
+    cards = a_class("cards", "device.driver == 'dra.net'")
+    pod = requesting("pod", f"{DEVICE_CLASS_PREFIX}cards", **GATED)
+    assert released(tmp_path, 0, cards, pod) == ["pod"]
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_a_network_card_beside_gpus_opens_no_gate(tmp_path: Path, most: int) -> None:
+    """As a claim, or as an extended resource of its class."""
+    cards = a_class("cards", "device.driver == 'dra.net'"), a_template("card", asked(1, of="cards"))
+    whole: dict[str, Any] = {"containers": [{"name": "main", "resources": {"limits": {GPU_RESOURCE: "2"}}}]}
+    both = {
+        "containers": [
+            {"name": "main", "resources": {"limits": {GPU_RESOURCE: "2", f"{DEVICE_CLASS_PREFIX}cards": "1"}}}
+        ]
+    }
+    pods = a_pod("a", "card", **GATED, **whole), requesting("b", "example.com/none", **GATED)
+    pods[1]["spec"] |= both
+    assert not released(tmp_path, most, *cards, *pods)
+
+
+def test_new_nodes_for_claims_are_bounded_too(tmp_path: Path) -> None:
+    """Each pod has a claim of its own, and no node is there yet."""
+    pods = [a_pod(f"pod-{number}", "one") for number in range(9)]
+    found = planned(tmp_path, limited(3), *pods)
+    assert sum(len(demand.on_new) for demand in found.demands) == 3
+    assert len(found.nodes) == 1
+    assert reasons(found)
