@@ -97,15 +97,14 @@ class PodClaims:
         return claim or self._templates.get((pod.namespace, named.template))
 
     def host(self, pod: Pod) -> HostRequest:
-        """What the pod takes of its node, with the pods that wait for the same claims."""
-        beside = {
-            other.key: other
-            for named in pod.resource_claims
-            if named.claim
-            for other in self._sharing.get((pod.namespace, named.claim), ())
-        }
+        """What the pod takes of its node, with the pods that wait for the same claims if it is the first of them: the
+        others wait for that one."""
+        shared = [self._sharing.get((pod.namespace, named.claim), ()) for named in pod.resource_claims if named.claim]
+        if pod.node_name or any(users and users[0].key != pod.key for users in shared):
+            return pod.host
+        beside = {other.key: other for users in shared for other in users}
         beside.pop(pod.key, None)
-        if not beside or pod.node_name:
+        if not beside:
             return pod.host
         everyone = [pod.host, *(other.host for other in beside.values())]
         return HostRequest(**{name: sum(getattr(each, name) for each in everyone) for name in _HOST})
