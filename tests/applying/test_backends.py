@@ -15,6 +15,7 @@ from plimsoll.apply import (
     BackendUnreachableError,
     LeaseSettings,
     LockHolder,
+    StateDamagedError,
     StateFolderFullError,
     StateUnreadableError,
 )
@@ -43,6 +44,20 @@ def test_every_write_changes_the_tag(tmp_path: Path) -> None:
     path.unlink()
     assert backend.tag(STACK) != state.tag
     assert backend.stacks() == []
+
+
+def test_a_state_is_parsed_again_only_after_a_write(tmp_path: Path) -> None:
+    backend = FolderBackend(tmp_path)
+    path = write(tmp_path)
+    before = backend.read(STACK)
+    assert backend.read(STACK) is before
+    path.write_bytes(path.read_bytes().replace(b'"c"', b'"other"'))
+    state = backend.read(STACK)
+    assert state is not None and state is not before
+    assert [key.name for key in state.resources] == ["other"]
+    path.write_bytes(b"{")
+    with pytest.raises(StateDamagedError):
+        backend.read(STACK)
 
 
 def test_stacks_of_other_clusters_are_not_listed(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ class SetAside(NamedTuple):
 class Backend:
     """Names and states of the project's stacks. Every method may raise BackendUnreachableError."""
 
+    def __init__(self) -> None:
+        self._parsed: dict[str, State] = {}
+        """By stack: as last read, with a tag. One of 5,000 resources takes 0.4 s."""
+
     def make(self) -> None:
         """Creates the folder of the states if it is missing; for backends other than a folder it does nothing."""
 
@@ -58,6 +62,13 @@ class Backend:
     def read(self, stack: str) -> State | None:
         """The state of a stack; None if the stack does not exist."""
         raise NotImplementedError
+
+    def _state(self, stack: str, tag: str, content: Callable[[], bytes]) -> State:
+        """The state with this tag; the same value while it does not change."""
+        known = self._parsed.get(stack)
+        if known is None or known.tag != tag:
+            known = self._parsed[stack] = State.read(stack, content(), tag)
+        return known
 
     def tag(self, stack: str) -> str | None:
         """The current tag of the state; None if the backend has no tags."""
@@ -103,6 +114,7 @@ class FolderBackend(Backend):
     """A folder (`file://`)."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self._folder = folder
 
     def make(self) -> None:
@@ -125,8 +137,7 @@ class FolderBackend(Backend):
         path = self._path(stack)
         try:
             with _reaching(path):
-                tag = _stat_tag(path.stat())
-                return State.read(stack, path.read_bytes(), tag)
+                return self._state(stack, _stat_tag(path.stat()), path.read_bytes)
         except FileNotFoundError:
             return None
 
@@ -196,6 +207,7 @@ class S3Backend(Backend):
     no incomplete files."""
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         parts = urlsplit(url)
         query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
         self._bucket = parts.netloc
@@ -209,7 +221,7 @@ class S3Backend(Backend):
 
     def read(self, stack: str) -> State | None:
         found = self._object(self._key(stack))
-        return None if found is None else State.read(stack, *found)
+        return None if found is None else self._state(stack, found[1], lambda: found[0])
 
     def tag(self, stack: str) -> str | None:
         try:
@@ -330,6 +342,7 @@ class ExportingBackend(Backend):
     """Any other backend, with a process of the CLI for each request. It has no tags and keeps its own history."""
 
     def __init__(self, export: Callable[[str], bytes], names: Callable[[], list[str]]) -> None:
+        super().__init__()
         self._export = export
         self._names = names
 
