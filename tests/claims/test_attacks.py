@@ -157,6 +157,20 @@ def test_the_gate_holds_devices_of_classes_where_the_number_is_limited(
     assert released(tmp_path, None, pod) == ["pod"]
 
 
+@pytest.mark.parametrize("way", ["claim", "share", "part"])
+def test_the_gate_holds_pods_of_another_scheduler_where_the_number_is_limited(tmp_path: Path, way: str) -> None:
+    """Their scheduler would place them on devices that are free, beside what the namespace may have."""
+    pod = a_pod("pod", "one", **GATED, schedulerName="volcano")
+    if way != "claim":
+        pod = requesting("pod", "nvidia.com/mig-1g.5gb", **GATED, schedulerName="volcano")
+    if way == "share":
+        pod["spec"]["containers"][0]["resources"] = {}
+        pod["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+    assert not released(tmp_path, 0, pod)
+    assert not released(tmp_path, 4, pod)
+    assert released(tmp_path, None, pod) == ["pod"]
+
+
 def test_the_gate_lets_network_cards_pass(tmp_path: Path) -> None:
     cards = a_class("cards", "device.driver == 'dra.net'")
     pod = requesting("pod", f"{DEVICE_CLASS_PREFIX}cards", **GATED)

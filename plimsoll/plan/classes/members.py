@@ -24,7 +24,7 @@ from plimsoll.cluster.pods import (
 from plimsoll.cluster.pools import planned_vendors
 from plimsoll.cluster.queues import is_sharded, node_pool_of, placed_in_shard, queue_of
 from plimsoll.cluster.volumes import NoVolume, Storage
-from plimsoll.labels import DEVICE_CLASS_PREFIX, INSTANCE_TYPE, NODEPOOL
+from plimsoll.labels import INSTANCE_TYPE, NODEPOOL
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import VENDOR_RESOURCES, Pod
@@ -307,25 +307,35 @@ class UncountedPod(ShareRefusal):
 
 
 def _uncounted(pod: Pod, environment: EnvironmentSpec, classes: tuple[DeviceClass, ...]) -> UncountedPod | None:
-    by_class = [each for each in pod.extended_resources if each.startswith(DEVICE_CLASS_PREFIX)]
-    whole = any(map(pod.devices, (environment.gpu_resource, *VENDOR_RESOURCES)))
-    if is_ours(pod, environment.demand) or not (whole or any(may_serve_gpus(each, classes) for each in by_class)):
+    if is_ours(pod, environment.demand):
         return None
+    listed = pod.scheduler_name in environment.demand.schedulers
+    by_class = next((each for each in pod.extended_resources if may_serve_gpus(each, classes)), "")
+    if any(map(pod.devices, (environment.gpu_resource, *VENDOR_RESOURCES))):
+        what, hint = "its devices are not planned for", "request the devices without these GPUs"
+    elif by_class:
+        what, hint = f"it requests {by_class}", "claim the devices (spec.resourceClaims)"
+    elif listed or not _asks(pod, environment):
+        return None
+    else:
+        what = hint = ""
+    if not listed:
+        what = f"scheduler {pod.scheduler_name!r} is not listed"
+        hint = "use one of demand.schedulers of the Environment"
     try:
         access = environment.access_of(pod.namespace)
     except KeyError:  # it may have nothing
         bounded = True
     else:
         bounded = access is not None and access.gpus is not None
-    if not bounded:
-        return None
-    listed = pod.scheduler_name in environment.demand.schedulers
-    what = "its devices are not planned for" if listed else f"scheduler {pod.scheduler_name!r} is not listed"
-    hint = "use one of demand.schedulers of the Environment" if not listed else "request the devices without these GPUs"
-    if not whole:
-        what, hint = f"it requests {by_class[0]}", "claim the devices (spec.resourceClaims)"
     problem = f"the capacity gate stays: access limits the GPUs of its namespace, and nothing counts them, as {what}"
-    return UncountedPod.of(pod, RequestRefusal(problem, hint))
+    return UncountedPod.of(pod, RequestRefusal(problem, hint)) if bounded else None
+
+
+def _asks(pod: Pod, environment: EnvironmentSpec) -> bool:
+    """Whether it asks for GPUs in any form: a share, a part or a claim."""
+    request = read_request(pod, environment.gpu_resource)
+    return request.share is not None or request.refusal is not None or request.has_parts
 
 
 def why_claims_are_left(snapshot: Snapshot) -> str:
