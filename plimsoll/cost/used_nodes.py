@@ -19,7 +19,7 @@ from plimsoll.cost.claimed_devices import ClaimedDevices
 from plimsoll.cost.prices import Prices
 from plimsoll.labels import DO_NOT_DISRUPT, NODEPOOL, WORKSPACE
 from plimsoll.model import Snapshot
-from plimsoll.model.cluster import Device, Pod
+from plimsoll.model.cluster import VENDOR_RESOURCES, Device, Division, Pod
 from plimsoll.model.kai import NAMESPACES, group_key
 from plimsoll.model.meta import Placement
 from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli
@@ -99,7 +99,7 @@ def used_nodes(
                 name=node.name,
                 instance_type=node.instance_type,
                 node_pool=node.labels.get(NODEPOOL, ""),
-                product=account.kind,
+                product=account.kind or account.vendor_resource,
                 price=prices.of_type(node.instance_type),
                 free=replace(kinds.renamed(account), devices=_devices(account, needs, stays, claims)),
                 needs=needs,
@@ -135,6 +135,8 @@ def _on_node(pods: Iterable[Pod], where: "_Where", claims: ClaimedDevices, resou
             continue
         elif request.uncertain:
             stays = "a pod on it has an unknown GPU request"
+        elif request.has_others:
+            stays = stays or f"Pod {pod.namespace}/{pod.name} has accelerators of another vendor, and is not moved"
         elif request.held is not None:
             found.append(PodShare(where.limited(pod), request.held))
     return _OnNode(tuple(found), stays)
@@ -167,7 +169,8 @@ def _why_left_out(account: GpuAccount) -> str:
     if not account.node.usable:
         return "not ready, cordoned or being deleted"
     if account.vendor_resource:
-        return f"with {account.vendor_resource}, whose pods are not moved"
+        whole = account.vendor_resource in VENDOR_RESOURCES and account.device.division is Division.WHOLE
+        return "" if whole else f"with {account.device}, for which no capacity is planned"
     if not account.kind:
         return "without a label of the GPU product"
     return "" if account.shareable or account.driver else "with devices that are parts of GPUs"

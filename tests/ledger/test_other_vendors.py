@@ -126,6 +126,22 @@ def test_other_accelerators_are_listed(tmp_path: Path) -> None:
     assert (other.vendor, other.resource, other.allocatable, other.free) == ("Intel", "habana.ai/gaudi", 8, 6)
 
 
+@pytest.mark.parametrize(
+    ("resource", "labels", "product"),
+    [
+        ("amd.com/cpx_nps4", {"amd.com/gpu.product-name": "MI300X"}, "MI300X"),
+        ("amd.com/cpx_nps4", {"beta.amd.com/gpu.product-name.MI300X": "8"}, "MI300X"),
+        ("gpu.intel.com/tiles", {"gpu.intel.com/product": "Max_1550"}, "Max_1550"),
+        ("habana.ai/gaudi", {"gpu.intel.com/product": "Max_1550"}, ""),
+    ],
+)
+def test_parts_and_others_have_the_product_of_their_vendor_only(
+    tmp_path: Path, resource: str, labels: dict[str, str], product: str
+) -> None:
+    (other,) = found(tmp_path, a_node(labels, **{resource: "64"}))
+    assert other.product == product
+
+
 def test_pages_costs_and_audits_count_their_nodes(tmp_path: Path) -> None:
     labels = {"amd.com/gpu.product-name": "MI300X", "node.kubernetes.io/instance-type": "mi300x"}
     environment = {
@@ -151,7 +167,7 @@ def test_pages_costs_and_audits_count_their_nodes(tmp_path: Path) -> None:
     assert value("plimsoll_gpus", {"state": "used", "vendor": "nvidia"}) == 0
 
 
-def test_they_are_listed_and_their_nodes_are_no_saving(tmp_path: Path) -> None:
+def test_they_are_listed_and_nodes_in_use_are_no_saving(tmp_path: Path) -> None:
     idle = a_node({"amd.com/gpu.product-name": "MI300X"}, **{"amd.com/gpu": "8"})
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump_all([idle, a_pod("p", **{"amd.com/gpu": "1"})]))

@@ -2,16 +2,13 @@
 planned for them."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from plimsoll.cluster.pods import DeviceUse, bound_pods, device_name, read_request
-from plimsoll.cluster.profiles import discovery_of, parts_of
+from plimsoll.cluster.profiles import discovery_of, parts_of, vendor_product
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.quantity import parse_devices
-
-_PRODUCT: Final = (("amd.com/", "amd.com/gpu.product-name"), ("gpu.intel.com/", "gpu.intel.com/product"))
-"""Prefix of resources, and the node label with their product: of AMD's and Intel's discovery."""
 
 
 class OtherAccelerators(NamedTuple):
@@ -60,7 +57,6 @@ def _of_node(node: Node, pods: list[Pod], gpu_resource: str) -> Iterator[OtherAc
             if (number := read_request(pod, gpu_resource).count_of(resource))
         }
         if allocatable or users:
-            label = next((key for prefix, key in _PRODUCT if resource.startswith(prefix)), "")
             used, names = sum(users.values()), tuple(sorted(users))
-            of_node = (node.name, known.owner, resource, node.labels.get(label, ""))
+            of_node = (node.name, known.owner, resource, vendor_product(resource, node.labels))
             yield OtherAccelerators(*of_node, allocatable, used, names)

@@ -149,8 +149,8 @@ class _Reading:
             self._holders[use.groups[0]].append(use.pod)
         elif use.request.uncertain:
             self._count_uncertain(use)
-        elif held is None or held.resource:
-            pass  # those of other vendors are counted above
+        elif held is None or held.resource or (held.whole and self._of_vendor):
+            pass  # those of other vendors are counted above, and a node of these has no others
         elif held.whole:
             self._count_whole(use.pod, held.devices)
         else:

@@ -4,7 +4,7 @@ Whole GPUs, shares by annotation, devices that are parts of GPUs, accelerators o
 all containers and init containers together: either all of it is read, or the pod is refused by name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -54,6 +54,8 @@ class PodRequest:
     """Extended resources with the number that the scheduler counts, by name; without those that cannot be read."""
     has_parts: bool = False
     """Whether `devices` are parts of GPUs, or some of them."""
+    has_others: bool = False
+    """Whether `devices` are accelerators of other vendors than the Environment's, or parts of them, or some are."""
     has_claims: bool = False
     claimed_gpus: int = 0
     """GPUs that it has by claims where it runs."""
@@ -69,6 +71,11 @@ class PodRequest:
     def uses_gpus(self) -> bool:
         """Whether GPUs of its node are in use where it runs."""
         return self.uncertain or self.has_parts or self.held is not None or bool(self.claimed_gpus)
+
+    def beside_held(self, resources: Container[str], gpu_resource: str) -> int:
+        """Number of devices of these resources besides `held`, of a pod with GPUs of several vendors."""
+        counted = {gpu_resource, self.held.resource if self.held is not None else ""}
+        return sum(count for name, count in self.devices if name in resources and name not in counted)
 
     def count_of(self, resource: str) -> int:
         """The number of devices of an extended resource."""
@@ -127,6 +134,7 @@ def _read(fields: _Fields, gpu_resource: str, parts: KnownParts | None) -> PodRe
         held=whole,
         devices=tuple(counts.items()),
         has_parts=not forms.isdisjoint(PARTS),
+        has_others=Form.OTHER_VENDOR in forms,
         has_claims=Form.CLAIM in forms,
         claimed_gpus=fields.claimed.held if fields.claimed is not None else 0,
         claims_in_queue=fields.claimed.in_queue if fields.claimed is not None else 0,

@@ -15,7 +15,7 @@ from plimsoll.cluster.profiles.learning import HOST, lasting, learned_of, least_
 from plimsoll.cluster.profiles.mig import ALL_DISABLED, label_form, mig_gpus, mig_slice, slice_mib
 from plimsoll.cluster.profiles.profile import CHOSEN_BY_PROVIDER, NodeProfile, Said, Source
 from plimsoll.cluster.profiles.unmet import unmet_conditions
-from plimsoll.cluster.profiles.vendors import PRODUCT_LABELS, parts_of
+from plimsoll.cluster.profiles.vendors import PRODUCT_LABELS, parts_of, vendor_product
 
 __all__ = [
     "ALL_DISABLED",
@@ -48,4 +48,5 @@ __all__ = [
     "taken_gpus",
     "undivided",
     "unmet_conditions",
+    "vendor_product",
 ]

@@ -74,7 +74,7 @@ def vendor_device(labels: Mapping[str, str], allocatable: Mapping[str, int]) -> 
     shared = 0 < count < announced and announced % count == 0
     count = count if shared else announced
     return Device(
-        product=labels.get(row.product) or (_counted_product(labels) if row.vendor == "amd" else ""),
+        product=vendor_product(row.resource, labels),
         memory_mib=_memory_mib(row.vendor, labels),
         count=count,
         division=Division.TIME_SLICING if shared else Division.WHOLE,
@@ -82,6 +82,15 @@ def vendor_device(labels: Mapping[str, str], allocatable: Mapping[str, int]) -> 
         resource=row.resource,
         vendor=row.vendor,
     )
+
+
+def vendor_product(resource: str, labels: Mapping[str, str]) -> str:
+    """The product of a node's devices of a resource in the domain of one of these, such as `amd.com/cpx_nps4`, by its
+    labels; empty where they do not say it."""
+    domain = resource.partition("/")[0]
+    row = next((each for each in VENDOR_DEVICES if each.resource.partition("/")[0] == domain), None)
+    found = labels.get(row.product, "") if row is not None else ""
+    return found or (_counted_product(labels) if row is not None and row.vendor == "amd" else "")
 
 
 def parts_of(resource: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from plimsoll.cluster.queues.preemptibility import is_preemptible, priority_of, 
 from plimsoll.cluster.queues.request import NO_GPUS, GpuFigures, counted_on, mig_milli, seen_by_kai
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
-from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.cluster import AMD_GPU, Node, Pod
 from plimsoll.model.kai import NAMESPACES, POD_GROUP_NAME, PodGroup, group_key
 from plimsoll.packing import GPU_MILLI, Milli
 
@@ -150,7 +150,8 @@ class QueuedPods:
         key, request = pod.key, read_request(pod, spec.gpu_resource)
         if request.uncertain and request.refusal is not None:
             self._refused[key] = ShareRefusal.of(pod, request.refusal)
-        parts, counted = mig_milli(request) + request.claims_in_queue * GPU_MILLI, NO_GPUS
+        others = request.claims_in_queue + request.beside_held((AMD_GPU,), spec.gpu_resource)
+        parts, counted = mig_milli(request) + others * GPU_MILLI, NO_GPUS
         held = request.held if request.held is not None and seen_by_kai(request.held.resource) else None
         if not parts and held is None:
             return

@@ -107,13 +107,14 @@ def seen_by_kai(resource: str) -> bool:
 
 def gpus_held(pod: Pod, node: Node | None, spec: EnvironmentSpec) -> Milli:
     """Thousandths of GPUs that a pod has on its node, exactly: of devices by time-slicing, MPS or MIG that the
-    Environment declares, their part of a GPU; of claims and extended resources of DeviceClasses, whole GPUs. A request
-    whose share cannot be read counts as one GPU."""
+    Environment declares, their part of a GPU; of claims and extended resources of DeviceClasses, whole GPUs; of several
+    vendors, those of each. A request whose share cannot be read counts as one GPU."""
     request = read_request(pod, spec.gpu_resource)
     sharing = NOT_SHARED if node is None else spec.demand.sharing_of(node.labels.get(NODEPOOL, ""), node.instance_type)
     if sharing.resource and (count := request.count_of(sharing.resource)):
         return exact_milli(count, sharing.per_gpu)
     milli: Milli = mig_milli(request) + (request.claimed_gpus + _by_classes(request, node)) * GPU_MILLI
+    milli += request.beside_held(VENDOR_RESOURCES, spec.gpu_resource) * GPU_MILLI
     if (held := request.held) is not None:
         gpu = GpuFigures() if node is None else GpuFigures.of(node, spec.demand.gpu_tflops)
         milli += _milli_on(held, gpu) * held.devices
