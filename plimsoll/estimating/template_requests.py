@@ -42,12 +42,22 @@ def template_gpus(workspace: Workspace, environment: EnvironmentSpec) -> dict[st
 
 
 def beyond_node(
-    workspace: Workspace, environment: EnvironmentSpec, devices: int | None, instance_type: str
+    workspace: Workspace, environment: EnvironmentSpec, devices: int | None, instance_type: str, resource: str
 ) -> Refusal | None:
-    """A refusal of a template that requests more GPUs than the `devices` of a node; None where these are not known."""
-    requested, resource = template_gpus(workspace, environment), environment.gpu_resource
+    """A refusal of a template that requests GPUs of another vendor than a node has, or more than its `devices` of the
+    `resource`; None where these are not known."""
+    requested = template_gpus(workspace, environment)
     if isinstance(requested, Refusal):
         return requested
+    nvidia = {environment.gpu_resource, GPU_RESOURCE}
+    others = {*VENDOR_RESOURCES, *(nvidia if resource in VENDOR_RESOURCES else ())} - {resource}
+    if other := next((each for each in sorted(requested) if each in others), ""):
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"inference.template requests {other}, and a node of instance type {instance_type!r} has {resource}: "
+            "remove the request, and its first container requests the GPUs of its node, or change "
+            "resource.instanceType",
+        )
     if devices is None or requested.get(resource, 0) <= devices:
         return None
     return Refusal(

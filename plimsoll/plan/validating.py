@@ -366,11 +366,12 @@ class _Limits:
         access = environment.access_of(workspace.namespace)
         wanted = wanted_values(chosen, environment, placement_of(self._places[workspace.key]))
         pool = types.pool(offered, access, wanted) if offered is not None else None
-        problem = self._budget.short(growth, gpus, pool) if environment.auto_provisioning else ""
+        of_pool = growth, gpus, pool, offered.resource if offered is not None else ""
+        problem = self._budget.short(*of_pool) if environment.auto_provisioning else ""
         problem = problem or namespaces.short(workspace.namespace, more * gpus * GPU_MILLI)
         if problem:
             return Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: lower inference.replicas, or raise the limit")
-        self._budget.subtract(growth, gpus, pool)
+        self._budget.subtract(*of_pool)
         namespaces.subtract(workspace.namespace, more * gpus * GPU_MILLI)
         return None
 

@@ -209,9 +209,8 @@ class WorkspaceObjects:
                 shown = offered.devices is None or self._view.progress.shows_gpus(claim)
                 existing += shown
                 if not shown and self._view.progress.serves(claim):
-                    lacks = f"node {node.name} has no allocatable {self._settings.devices_on(node.labels)}"
-                    advice = "its pods could not start again: check NVIDIA's device plugin"
-                    builder.warn(workspace.ref, f"{lacks}, and {advice}")
+                    advice = "its pods could not start again: check the device plugin"
+                    builder.warn(workspace.ref, f"{self._view.progress.lacks_gpus(claim, node)}, and {advice}")
         return existing
 
     def _workload(

@@ -1,5 +1,7 @@
 """Trigger pods for nodes with whole GPUs of AMD, from the request to the node."""
 
+from typing import Any
+
 import pytest
 
 from plimsoll import labels
@@ -23,10 +25,10 @@ def pods(count: int) -> list[Pod]:
     return found
 
 
-def a_cluster(count: int) -> Cluster:
+def a_cluster(count: int, **settings: Any) -> Cluster:
     open_pool = pool()
     open_pool.template_spec["requirements"].append({"key": labels.REQUEST, "operator": "Exists"})
-    return Cluster(open_pool, PROFILE, *pods(count), environment=demand_environment())
+    return Cluster(open_pool, PROFILE, *pods(count), environment=demand_environment(**settings))
 
 
 def a_node_of_amd(trigger: str, gpus: int = 8) -> Node:
@@ -58,6 +60,33 @@ def test_a_node_serves_its_request_once_its_gpus_are_announced() -> None:
     ready = cluster.run_round(at(40))
     assert not ready.creations
     assert [each.reason for each in ready.signals] == [SignalReason.CAPACITY_READY]
+
+
+def test_buffers_request_each_node_once_and_without_its_gpus() -> None:
+    cluster = a_cluster(3, provisioner="capacity-buffer")
+    found = cluster.run_round(at(0)).creations
+    buffers = [each.manifest for each in found if each.manifest["kind"] == "CapacityBuffer"]
+    templates = {each.key.name: each.manifest for each in found if each.manifest["kind"] == "PodTemplate"}
+    assert [buffer["spec"]["replicas"] for buffer in buffers] == [1, 1]
+    assert templates.keys() == {buffer["metadata"]["name"] for buffer in buffers}
+    for name, template in templates.items():
+        spec = template["template"]["spec"]
+        assert set(spec["containers"][0]["resources"]["requests"]) == {"cpu", "memory"}
+        assert spec["nodeSelector"][labels.REQUEST] == name
+    assert cluster.run_round(at(1)).empty
+
+
+def test_a_buffer_shrinks_once_the_gpus_of_its_node_are_announced() -> None:
+    cluster = a_cluster(1, provisioner="capacity-buffer")
+    found = cluster.run_round(at(0)).creations
+    (name,) = (each.key.name for each in found if each.manifest["kind"] == "CapacityBuffer")
+    cluster.objects.append(a_node_of_amd(name, gpus=0))
+    early = cluster.run_round(at(31))
+    assert not (early.creations or early.updates or early.deletions)
+    cluster.objects[-1] = a_node_of_amd(name)
+    ready = cluster.run_round(at(40))
+    assert not ready.creations
+    assert [each.manifest["spec"]["replicas"] for each in ready.updates] == [0]
 
 
 @pytest.mark.parametrize("known", ["node", "profile"])

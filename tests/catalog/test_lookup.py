@@ -38,7 +38,7 @@ def test_a_type_is_found_ignoring_case_with_the_memory_of_one_gpu(name: str, clo
 
 def test_the_table_has_each_type_once() -> None:
     text = resources.files("plimsoll.cluster.catalog").joinpath("instance_types.csv").read_text("utf-8")
-    assert len(Catalog.builtin().types) == len(text.splitlines()) - 1 == 190
+    assert len(Catalog.builtin().types) == len(text.splitlines()) - 1 == 191
     assert {each.cloud for each in Catalog.builtin().types} == {"azure", "arc", "aws", "gcp"}
 
 

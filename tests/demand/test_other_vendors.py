@@ -9,10 +9,12 @@ import yaml
 from plimsoll.cluster.nodes import index_of
 from plimsoll.cluster.pools import PoolProfiles, Room, SeenNodes, profile_facts, why_left
 from plimsoll.cluster.profiles import Source
+from plimsoll.cluster.queues import gpus_held, queue_usage
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model.api import Environment
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import NodeOverlay
+from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.classes import RefusalReason
 from plimsoll.plan.demand import DemandPlan
 from plimsoll.plan.requests import NodeRequest
@@ -31,7 +33,9 @@ from tests.demand.plans import on_new, on_nodes, only, planned, refused, request
 AMD, XE, I915 = "amd.com/gpu", "gpu.intel.com/xe", "gpu.intel.com/i915"
 TYPE = "Standard_ND96isr_MI300X_v5"
 OPEN = {"key": "plimsoll.dev/request", "operator": "Exists"}
-POOL = a_node_pool("theirs", (TYPE,), requirements=[OPEN], group="karpenter.azure.com")
+POOL = a_node_pool("theirs", (TYPE,), requirements=[OPEN], group="karpenter.kwok.sh")
+UNLISTED = "Standard_ND96_MI250_v5"
+UNKNOWN = a_node_pool("theirs", (UNLISTED,), requirements=[OPEN])
 
 
 def environment(provisioner: str = "trigger-pod", **spec: Any) -> Environment:
@@ -44,8 +48,8 @@ def asking(name: str, resource: str = AMD, count: int = 1, **more: Any) -> Pod:
     return pod.model_copy(update={"containers": ({"name": "main", "resources": resources},)})
 
 
-def declared(resource: str = AMD, count: int = 8, pool: str = "theirs") -> Any:
-    return a_node_profile(pool, TYPE, allocatable={resource: str(count), "cpu": "90", "memory": "1800Gi"})
+def declared(resource: str = AMD, count: int = 8, pool: str = "theirs", kind: str = TYPE) -> Any:
+    return a_node_profile(pool, kind, allocatable={resource: str(count), "cpu": "90", "memory": "1800Gi"})
 
 
 def a_node_of_theirs(name: str = "n1", resource: str = AMD, count: int = 8, **labels: str) -> Node:
@@ -114,15 +118,20 @@ NOBODY = "no node or NodeProfile of a NodePool with the requirement"
     ("objects", "why"),
     [
         pytest.param((), NOBODY, id="no NodePool"),
-        pytest.param((POOL,), NOBODY, id="nobody says what it has"),
+        pytest.param((UNKNOWN,), NOBODY, id="nobody says what it has"),
         pytest.param((a_node_pool("theirs", (TYPE,)), declared()), NOBODY, id="its nodes may be shared by requests"),
         pytest.param((POOL.model_copy(update={"labels": {WORKSPACE: "ws"}}), declared()), NOBODY, id="of a Workspace"),
-        pytest.param((POOL, declared(pool="other")), NOBODY, id="of another NodePool"),
-        pytest.param((POOL, declared(count=0)), NOBODY, id="none of them"),
+        pytest.param((UNKNOWN, declared(pool="other", kind=UNLISTED)), NOBODY, id="of another NodePool"),
+        pytest.param((UNKNOWN, declared(count=0, kind=UNLISTED)), NOBODY, id="none of them"),
         pytest.param(
             (POOL, declared(), a_node_pool("aws", ("g4ad.xlarge",), group="karpenter.k8s.aws")),
             "Karpenter counts amd.com/gpu on the instance types of NodePool aws",
-            id="seen by Karpenter",
+            id="seen by Karpenter on AWS",
+        ),
+        pytest.param(
+            (POOL, declared(), a_node_pool("aks", (TYPE,), group="karpenter.azure.com")),
+            "Karpenter counts amd.com/gpu on the instance types of NodePool aks",
+            id="seen by Karpenter on Azure",
         ),
         pytest.param(
             (POOL, declared(), NodeOverlay.read({"metadata": {"name": "o"}, "spec": {"capacity": {AMD: "8"}}})),
@@ -170,9 +179,31 @@ def test_the_resource_of_the_environment_means_whole_gpus_whatever_its_vendor() 
     assert (found.nodes, set(only(found).whole_gpu_pods)) == ((), {"uid-pod"})
 
 
-def test_buffers_request_none() -> None:
-    found = plan(POOL, declared(), asking("pod"), settings=environment("capacity-buffer"))
+@pytest.mark.parametrize("resource", [AMD, XE])
+def test_every_provisioner_but_one_requests_them(resource: str) -> None:
+    """ProvisioningRequests are for Cluster Autoscaler, which has no NodePools, and no label by which a node is one
+    request's."""
+    objects = (POOL, declared(resource), asking("pod", resource))
+    for provisioner in ("none", "trigger-pod", "capacity-buffer"):
+        assert types(plan(*objects, settings=environment(provisioner))) == [TYPE]
+    settings = environment("provisioning-request")
+    found = plan(*objects, settings=settings)
     assert (found.nodes, set(only(found).whole_gpu_pods)) == ((), {"uid-pod"})
+    assert "set it to trigger-pod or capacity-buffer" in why_left(a_snapshot(*objects, environment=settings), resource)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_node_pool("aks", ("Standard_NG32ads_V620_v1",), group="karpenter.azure.com"),
+        a_node_pool("aks", (TYPE,), group="karpenter.azure.com").model_copy(update={"replicas": 2}),
+        a_node_pool("gcp", (), group="karpenter.k8s.gcp"),
+    ],
+    ids=["no type that it counts", "static", "no vendor that it counts"],
+)
+def test_node_pools_that_karpenter_does_not_scale_for_them_change_nothing(other: Any) -> None:
+    """Nor does one from whose nodes no request has its own: its label would never be on them."""
+    assert types(plan(POOL, declared(), other, asking("pod"))) == [TYPE]
 
 
 def test_a_pod_that_no_node_has_room_for_is_refused() -> None:
@@ -199,7 +230,7 @@ def test_shares_and_gpus_of_nvidia_do_not_use_them() -> None:
 
 def test_the_limit_of_a_node_pool_counts_its_vendor() -> None:
     limited = a_node_pool(
-        "theirs", (TYPE,), requirements=[OPEN], limits={AMD: "8", "nvidia.com/gpu": "0"}, group="karpenter.azure.com"
+        "theirs", (TYPE,), requirements=[OPEN], limits={AMD: "8", "nvidia.com/gpu": "0"}, group="karpenter.kwok.sh"
     )
     found = plan(limited, declared(), *(asking(f"pod-{number}", AMD, 8) for number in range(2)))
     assert len(found.nodes) == 1
@@ -224,6 +255,25 @@ def test_queues_count_what_kai_counts(resource: str, admitted: int, known: bool)
     kept_out = demand.refused if known else demand.kept_out
     assert len(kept_out) == 2 - admitted
     assert all(why.reason is RefusalReason.QUEUE for why in kept_out.values())
+
+
+@pytest.mark.parametrize(
+    ("asked", "held", "in_queue"),
+    [
+        ({AMD: 2, "nvidia.com/gpu": 1}, 3, 3),
+        ({AMD: 2, XE: 1}, 3, 2),
+        ({XE: 1, I915: 2, "nvidia.com/gpu": 4}, 7, 4),
+        ({AMD: 2, "google.com/tpu": 4}, 2, 2),
+        ({AMD: 2}, 2, 2),
+    ],
+)
+def test_a_pod_with_gpus_of_several_vendors_counts_with_all(asked: dict[str, int], held: int, in_queue: int) -> None:
+    resources = {"limits": {name: str(count) for name, count in asked.items()}}
+    update = {"containers": ({"name": "main", "resources": resources},), "node_name": "n1", "phase": "Running"}
+    pod = asking("pod", queue="team", scheduler="kai-scheduler").model_copy(update=update)
+    snapshot = a_snapshot(a_queue("root", parent=""), a_queue("team"), pod, environment=environment())
+    assert gpus_held(pod, None, snapshot.environment.spec) == held * GPU_MILLI
+    assert queue_usage(snapshot).allocated["team"].gpu == in_queue * GPU_MILLI
 
 
 def test_the_profile_says_where_the_devices_are_known_from() -> None:

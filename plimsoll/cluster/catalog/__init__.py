@@ -17,6 +17,7 @@ from plimsoll.cluster.catalog.provider_labels import (
     KWOK,
     WITHOUT_RESERVATIONS,
     TypeLabels,
+    counted_by_karpenter,
     launched_for_gpus,
     type_labels,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "catalogued",
     "claim_gpus",
     "compare_table",
+    "counted_by_karpenter",
     "discovery_labels",
     "launched_for_gpus",
     "most_gpus",

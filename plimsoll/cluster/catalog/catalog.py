@@ -278,6 +278,7 @@ def _merged(known: InstanceType, live: InstanceType, *, alike: bool) -> Instance
         api_gpu_memory_mib=live.api_gpu_memory_mib or known.api_gpu_memory_mib,
         karpenter_gpus=known.karpenter_gpus if live.karpenter_gpus is None else live.karpenter_gpus,
         price_per_hour=known.price_per_hour if live.price_per_hour is None else live.price_per_hour,
+        announced=live.announced or known.resource,
         source=live.source,
     )
     if _of_api(live, known):

@@ -16,7 +16,7 @@ from plimsoll.cluster.profiles import Discovery, read_discovery, undivided
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRODUCT, INSTANCE_TYPE, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec, KnownNodeProfile, LearnedProfile, NamespaceAccess, NodeClassRef
-from plimsoll.model.cluster import Device, Evidence, InstanceType, Node
+from plimsoll.model.cluster import VENDOR_RESOURCES, Device, Division, Evidence, InstanceType, Node
 from plimsoll.model.dra import Claimable
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.quantity import parse_devices
@@ -63,6 +63,12 @@ class OfferedType(NamedTuple):
     claimed: Claimable | None = None
     """Its GPUs where pods get these by claims, as far as nodes and NodeProfiles say. A NodeClaim that requests an
     extended resource is never initialized there."""
+
+    @property
+    def resource(self) -> str:
+        """The extended resource of its whole GPUs, where they are AMD's or Intel's, and pods do not claim them; empty
+        elsewhere."""
+        return self.kind.resource if self.kind is not None and self.claimed is None else ""
 
     def __str__(self) -> str:
         return self.name if self.kind is None else f"{self.name} ({self.kind.describe_gpus()})"
@@ -212,8 +218,7 @@ class OfferedTypes:
     def _by_pools(self, folded: str) -> InstanceType | None:
         """The GPUs that the labels of a NodePool's template declare."""
         for pool in self._by_pool.get(folded, ()):
-            declared = read_discovery(self._templates[pool.name].labels, {})
-            gpus = _gpus(declared) if declared.complete else None
+            gpus = _gpus(read_discovery(self._templates[pool.name].labels, {}))
             if gpus is not None:
                 return _as_type(self._in_pools[folded], gpus, f"NodePool {pool.name}")
         return None
@@ -227,7 +232,7 @@ class OfferedTypes:
                     continue
                 published = said.claim_devices.published if said.claim_devices is not None else ()
                 found = read_discovery(said.labels, {}, published=published)
-                gpus = _gpus(found) if found.complete else None
+                gpus = _gpus(found if found.devices else read_discovery(said.labels, said.allocatable))
                 if gpus is not None:
                     yield _as_type(known.spec.instance_type, gpus, f"NodeProfile {known.name}")
 
@@ -308,14 +313,20 @@ class OfferedTypes:
 
 
 def _gpus(found: Discovery | None) -> Device | None:
-    """The GPUs, where they are not partitioned by MIG."""
-    gpus = (found.gpus or found.claimed) if found is not None and not found.mig.active else None
-    return gpus if gpus is not None and gpus.memory_mib else None
+    """The GPUs, where they are not partitioned by MIG; of AMD and Intel, where their device plugins do not share
+    them."""
+    if found is None or found.mig.active or not found.complete:
+        return None
+    gpus = found.gpus or found.claimed or found.of_vendor
+    if gpus is None or (gpus.resource in VENDOR_RESOURCES and gpus.division is Division.WHOLE):
+        return gpus
+    return gpus if gpus.memory_mib else None
 
 
 def _as_type(name: str, gpus: Device, source: str) -> InstanceType:
-    seen = Evidence.OBSERVED
-    return InstanceType(name, "", gpus.count, gpus.memory_mib, undivided(gpus.product), seen, seen, source=source)
+    seen, product = Evidence.OBSERVED, undivided(gpus.product) or gpus.resource
+    announced = gpus.resource if gpus.resource in VENDOR_RESOURCES else ""
+    return InstanceType(name, "", gpus.count, gpus.memory_mib, product, seen, seen, announced=announced, source=source)
 
 
 def unlisted_azure(name: str) -> bool:
@@ -324,11 +335,10 @@ def unlisted_azure(name: str) -> bool:
 
 
 def claim_gpus(claim: NodeClaim, resource: str, types: OfferedTypes) -> int:
-    """GPU devices of a NodeClaim: those that it requests, else those of the launched instance type; before the launch,
-    of the largest that it allows."""
-    resources = claim.spec.get("resources")
-    requests = resources.get("requests") if isinstance(resources, dict) else None
-    amount = requests.get(resource) if isinstance(requests, dict) else None
+    """GPU devices of a NodeClaim, of any vendor: those that it requests, else those of the launched instance type;
+    before the launch, of the largest that it allows."""
+    requests = claim.requests
+    amount = next((requests[each] for each in (resource, *VENDOR_RESOURCES) if each in requests), None)
     if amount is not None:
         try:
             return parse_devices(amount)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from plimsoll.model.cluster import InstanceType
+from plimsoll.model.cluster import AMD_GPU, InstanceType
 
 AWS: Final = "karpenter.k8s.aws"
 AZURE: Final = "karpenter.azure.com"
@@ -37,6 +37,12 @@ _AZURE_NAME: Final = re.compile(
     r"_?(?:(?P<gpu>[A-Z]\d+)_?)?(?:v(?P<version>[1-9]))?(?:_Promo)?"
 )
 """Sizes that do not match are launched by no NodePool: the provider cannot read their names."""
+_AMD_COUNTED: Final = {
+    AWS: re.compile(r".*"),
+    AZURE: re.compile(r"Standard_N\w+_(MI300X|V710)_v5", re.IGNORECASE),
+}
+"""Types on which a provider counts `amd.com/gpu`: `pkg/providers/instancetype/types.go` of AWS's,
+`pkg/utils/supported-gpus.yaml` of Azure's since 1.12. None counts GPUs of Intel."""
 _GB: Final = 1000**3 / 1024**3
 """GiB of a gigabyte."""
 
@@ -67,6 +73,15 @@ def type_labels(group: str, name: str, listed: InstanceType | None) -> TypeLabel
 def launched_for_gpus(listed: InstanceType, group: str) -> bool:
     """Whether Karpenter launches nodes of the type for pods that ask for GPUs, by the API group of the node class."""
     return listed.karpenter_gpus != 0 or group not in (AWS, AZURE, GCP)
+
+
+def counted_by_karpenter(group: str, name: str, resource: str) -> bool | None:
+    """Whether Karpenter counts GPUs of AMD or Intel on the instance type, so that it launches nodes for what asks for
+    them, by the API group of the node class; None where that is not known. An empty name is any of the types."""
+    if group not in (AWS, AZURE, GCP):
+        return None
+    counted = _AMD_COUNTED.get(group) if resource == AMD_GPU else None
+    return counted is not None and (not name or counted.fullmatch(name) is not None)
 
 
 def _labels(group: str, name: str, listed: InstanceType | None) -> Labels:

@@ -88,9 +88,7 @@ def _instance_type(claim: NodeClaim) -> str:
 
 def _spare(claim: NodeClaim, shape: NodeProfile, resource: str) -> FreeNode | None:
     """What the NodeClaim's pods leave free; None if that is no GPU."""
-    resources = claim.spec.get("resources")
-    requests = resources.get("requests") if isinstance(resources, dict) else None
-    needed = requests if isinstance(requests, dict) else {}
+    needed = claim.requests
     gpus = shape.gpus - amount_in(needed, resource, parse_devices)
     if gpus <= 0:
         return None

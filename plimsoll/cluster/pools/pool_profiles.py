@@ -134,7 +134,7 @@ class PoolProfiles:
         template = NodeTemplate.by(pool)
         for name in self._names(pool):
             seen = self._seen.of(template, name)
-            gpus = self._of_vendor(pool.name, name, seen)
+            gpus = self._of_vendor(template, name, seen)
             if gpus is not None:
                 yield self._profile_of_vendor(template, name, gpus, seen)
             elif (profile := self._of_type(template, name, seen)) is not None:
@@ -146,7 +146,7 @@ class PoolProfiles:
         offered = self._types.find(name)
         if offered is None or all(allowing is not pool for allowing in offered.pools):
             return None
-        if offered.kind is None and self._catalog.other_vendor(name):
+        if offered.resource or (offered.kind is None and self._catalog.other_vendor(name)):
             return None
         if offered.kind is None:
             self._unknown.append(
@@ -195,9 +195,11 @@ class PoolProfiles:
         profile = self._profile(template, name, said, labels, seen=seen, claimed=claimed)
         return replace(profile, divided=refused) if refused else profile
 
-    def _of_vendor(self, pool: str, name: str, seen: Said | None) -> Device | None:
+    def _of_vendor(self, template: NodeTemplate, name: str, seen: Said | None) -> Device | None:
         """The whole GPUs of another vendor that such a node has, as far as capacity is planned for them."""
-        said, listed = seen or self._seen.declared(pool, name), self._catalog.lookup(name)
+        if REQUEST not in template.requirements:
+            return None
+        said, listed = seen or self._seen.declared(template.pool.name, name), self._catalog.lookup(name)
         gpus = read_discovery(said.labels, said.allocatable, self._resource).of_vendor if said is not None else None
         if seen is None and gpus is None and listed is not None:
             gpus = listed.of_vendor

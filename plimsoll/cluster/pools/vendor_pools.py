@@ -1,20 +1,14 @@
 """Whole GPUs of AMD and Intel: whether nodes are requested for pods with them, or an autoscaler sees the pods."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
-from plimsoll.cluster.catalog import Catalog, NodeTemplate
+from plimsoll.cluster.catalog import Catalog, NodeTemplate, counted_by_karpenter
 from plimsoll.cluster.nodes import index_of
 from plimsoll.labels import NODEPOOL, REQUEST, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import DemandProvisioner
 from plimsoll.model.cluster import VENDOR_RESOURCES
 from plimsoll.model.karpenter import NodePool
-
-_BY_PROVIDER: Final[Mapping[str, frozenset[str]]] = {"karpenter.k8s.aws": frozenset({"amd.com/gpu"})}
-"""By the API group of the node class: the resources that Karpenter's provider counts on its instance types, so that it
-launches nodes for pods with them (`pkg/providers/instancetype/types.go` of the provider for AWS)."""
-_REQUESTED_BY: Final = (DemandProvisioner.NONE, DemandProvisioner.TRIGGER_POD)
 
 
 def planned_vendors(snapshot: Snapshot) -> frozenset[str]:
@@ -33,15 +27,23 @@ def why_left(snapshot: Snapshot, resource: str) -> str:
             f"no node or NodeProfile of a NodePool with the requirement {{key: {REQUEST}, operator: Exists}} has "
             f"{resource}, nor a type of it in the catalog"
         )
-    provisioner = snapshot.environment.spec.demand.provisioner
-    if provisioner not in _REQUESTED_BY:
-        return f"only trigger pods request nodes with {resource}, and spec.demand.provisioner is {provisioner.value}"
-    sees = (each.name for each in snapshot.node_pools if resource in _BY_PROVIDER.get(each.node_class_group, ()))
-    if pool := next(sees, ""):
+    if snapshot.environment.spec.demand.provisioner is DemandProvisioner.PROVISIONING_REQUEST:
+        return (
+            f"a ProvisioningRequest requests no nodes with {resource}, and spec.demand.provisioner is "
+            "provisioning-request: set it to trigger-pod or capacity-buffer"
+        )
+    if pool := next((each.name for each in snapshot.node_pools if _counts(each, resource)), ""):
         return f"Karpenter counts {resource} on the instance types of NodePool {pool} by itself"
     if overlay := next((each.name for each in snapshot.node_overlays if resource in each.resources), ""):
         return f"Karpenter sees {resource} by NodeOverlay {overlay}"
     return ""
+
+
+def _counts(pool: NodePool, resource: str) -> bool:
+    """Whether Karpenter launches nodes of the NodePool for pods with the resource by itself."""
+    if pool.replicas is not None or pool.deleting:
+        return False
+    return any(counted_by_karpenter(pool.node_class_group, name, resource) for name in pool.instance_types or ("",))
 
 
 def _requests(pool: NodePool) -> bool:

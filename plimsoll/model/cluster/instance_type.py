@@ -55,6 +55,8 @@ class InstanceType:
     list_price: ListPrice | None = None
     """Shown where there is no own price; no type is chosen by it."""
     note: str = ""
+    announced: str = ""
+    """The extended resource of its GPUs, where nodes or NodeProfiles say that these are AMD's or Intel's."""
     source: str = TABLE
     """Source of the GPU figures: the table, the nodes, a NodePool, the EC2 API."""
 
@@ -88,15 +90,21 @@ class InstanceType:
     @property
     def nvidia(self) -> bool:
         """Whether its accelerators are NVIDIA's, which `nvidia.com/gpu` and the presets need."""
-        return self.product.casefold().startswith(("nvidia", "tesla", "geforce", "quadro"))
+        return not self.announced and self.product.casefold().startswith(("nvidia", "tesla", "geforce", "quadro"))
+
+    @property
+    def resource(self) -> str:
+        """The extended resource of its whole GPUs, where AMD or Intel makes them; empty for all others."""
+        return self.announced or (AMD_GPU if self.gpus and self.product.casefold().startswith("amd ") else "")
 
     @property
     def of_vendor(self) -> Device | None:
-        """Its whole GPUs, as pods request them, where AMD makes them; None for all others. The label of their product
-        is in no catalog."""
-        if not self.gpus or not self.product.casefold().startswith("amd "):
+        """Its whole GPUs, as pods request them, where AMD or Intel makes them; None for all others. The label of their
+        product is in no catalog."""
+        resource = self.resource
+        if not resource:
             return None
-        return Device("", self.known_memory_mib, self.gpus, resource=AMD_GPU, vendor=VENDOR_RESOURCES[AMD_GPU])
+        return Device("", self.known_memory_mib, self.gpus, resource=resource, vendor=VENDOR_RESOURCES[resource])
 
     @property
     def machine_type(self) -> str:

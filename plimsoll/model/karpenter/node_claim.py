@@ -1,5 +1,6 @@
 """Karpenter's NodeClaim (karpenter.sh/v1)."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import Field
@@ -7,7 +8,7 @@ from pydantic.aliases import AliasPath
 
 from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from plimsoll.model.karpenter.requirements import allowed_types, allowed_values
-from plimsoll.model.meta import Condition, ObservedObject, condition_of, objects_of
+from plimsoll.model.meta import Condition, ObservedObject, condition_of, dig, objects_of
 from plimsoll.text import shortlist
 
 _ENDS: Final = (
@@ -76,6 +77,12 @@ class NodeClaim(ObservedObject):
         if not waits and self.finalizers:
             waits = f"its finalizers are {', '.join(self.finalizers)}"
         return f"being deleted since {self.deletion_timestamp}" + (f", {waits}" if waits else "")
+
+    @property
+    def requests(self) -> Mapping[str, Any]:
+        """Amounts that its node must have, by resource."""
+        found = dig(self.spec, "resources.requests")
+        return found if isinstance(found, dict) else {}
 
     @property
     def instance_types(self) -> tuple[str, ...]:

@@ -87,12 +87,13 @@ class Budget:
         self._used = {"gpus": demand.gpus, "nodes": demand.nodes}
         self._requested = {"gpus": demand.requested_gpus, "nodes": demand.requested_nodes}
         self._of_pools: dict[str, dict[str, int]] = {}
+        """What nodes of Workspaces use, by NodePool, and by the resource in its limits."""
         claims = tuple(claims)
         self._leaving = shortlist([f"NodeClaim {each.name} ({each.stays})" for each in claims if each.deleting])
         if limits.gpus is None and limits.nodes is None and not types.limited_pools:
             return
         for owned, nodes, gpus in nodes_of(claims, own_pools, environment.gpu_resource, types):
-            self.subtract(nodes, gpus, self._pool_of(owned))
+            self.subtract(nodes, gpus, *self._pool_of(owned))
 
     def copy(self) -> "Budget":
         """As much as is left here, to subtract from."""
@@ -101,8 +102,9 @@ class Budget:
         found._of_pools = {pool: dict(used) for pool, used in self._of_pools.items()}
         return found
 
-    def short(self, nodes: int, gpus_each: int, pool: NodePool | None) -> str:
-        """Which limit `nodes` more nodes would exceed; empty if none. `pool` is the NodePool that allows their type."""
+    def short(self, nodes: int, gpus_each: int, pool: NodePool | None, resource: str = "") -> str:
+        """Which limit `nodes` more nodes would exceed; empty if none. `pool` is the NodePool that allows their type,
+        `resource` that of their GPUs; empty: the Environment's."""
         for name, amount in (("gpus", nodes * gpus_each), ("nodes", nodes)):
             limit, used = self._limits[name], self.used(name)
             if amount and limit is not None and used + amount > limit:
@@ -110,14 +112,13 @@ class Budget:
                 return f"{problem}{self.still_counted}, and {amount} more are requested"
         if pool is None or not pool.limits:
             return ""
-        of_pool = self._used_of(pool)
-        resource = self._environment.gpu_resource
-        for name, key, amount in (("gpus", resource, nodes * gpus_each), ("nodes", "nodes", nodes)):
-            bound = _devices(pool.limits, key)
-            if amount and bound is not None and of_pool[name] + amount > bound:
+        of_workspaces = self._of_pools.get(pool.name, {})
+        for key, amount in ((resource or self._environment.gpu_resource, nodes * gpus_each), ("nodes", nodes)):
+            bound, used = _devices(pool.limits, key), of_workspaces.get(key, 0) + (_devices(pool.used, key) or 0)
+            if amount and bound is not None and used + amount > bound:
                 return (
-                    f"limits.{key} of NodePool {pool.name} is {bound}, {of_pool[name]} in use{self.still_counted}, "
-                    f"{amount} more requested"
+                    f"limits.{key} of NodePool {pool.name} is {bound}, {used} in use{self.still_counted}, {amount} "
+                    "more requested"
                 )
         return ""
 
@@ -135,32 +136,24 @@ class Budget:
         bounds = {name: limit for name, limit in self._limits.items() if limit is not None}
         return Room(bounds, {name: limit - self._used[name] for name, limit in bounds.items()})
 
-    def subtract(self, nodes: int, gpus_each: int, pool: NodePool | None) -> None:
+    def subtract(self, nodes: int, gpus_each: int, pool: NodePool | None, resource: str = "") -> None:
         self._used["nodes"] += nodes
         self._used["gpus"] += nodes * gpus_each
         if pool is not None and pool.limits:
-            used = self._used_of(pool)
-            used["nodes"] += nodes
-            used["gpus"] += nodes * gpus_each
+            used = self._of_pools.setdefault(pool.name, {})
+            for key, amount in (("nodes", nodes), (resource or self._environment.gpu_resource, nodes * gpus_each)):
+                used[key] = used.get(key, 0) + amount
 
-    def _used_of(self, pool: NodePool) -> dict[str, int]:
-        used = self._of_pools.get(pool.name)
-        if used is None:
-            used = self._of_pools[pool.name] = {
-                "gpus": _devices(pool.used, self._environment.gpu_resource) or 0,
-                "nodes": _devices(pool.used, "nodes") or 0,
-            }
-        return used
-
-    def _pool_of(self, owned: NodeClaim | NodePool) -> NodePool | None:
+    def _pool_of(self, owned: NodeClaim | NodePool) -> tuple[NodePool | None, str]:
+        """The NodePool that allows its instance type, and the resource of its GPUs."""
         offered = self._types.find(owned.instance_types[0]) if owned.instance_types else None
         if offered is None:
-            return None
+            return None, ""
         try:
             access = self._environment.access_of(owned.owner[0])
         except KeyError:
             access = None
-        return self._types.pool(offered, access, owned.allowed_values)
+        return self._types.pool(offered, access, owned.allowed_values), offered.resource
 
 
 def nodes_of(

@@ -8,7 +8,7 @@ from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.pods import PodPlaces
 from plimsoll.cluster.profiles import discovery_of
 from plimsoll.model.api import EnvironmentSpec, PendingClaim
-from plimsoll.model.cluster import Node
+from plimsoll.model.cluster import VENDOR_RESOURCES, Node
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.model.meta import condition_text
 
@@ -69,8 +69,8 @@ class ClaimProgress:
         if node is None:
             return False
         found = discovery_of(node)
-        claimed = found.gpus is None and found.claimed is not None
-        return claimed or bool(gpu_devices(node, self._environment.devices_on(node.labels)))
+        otherwise = found.gpus is None and (found.claimed or found.of_vendor) is not None
+        return otherwise or bool(gpu_devices(node, self._environment.devices_on(node.labels)))
 
     def serves(self, claim: NodeClaim) -> bool:
         """Whether pods of the NodeClaim's Workspace are on its node. They stay when a device plugin fails."""
@@ -102,8 +102,14 @@ class ClaimProgress:
         if not gpus_known or node is None or node.ready is not True or self.shows_gpus(claim) or self.serves(claim):
             return None
         since = parse_time(recorded.since) if recorded is not None and recorded.step == GPUS else None
-        since, resource = since or now, self._environment.devices_on(node.labels)
-        return Wait(GPUS, since, since + self._gpus, f"node {node.name} has no allocatable {resource}")
+        since = since or now
+        return Wait(GPUS, since, since + self._gpus, self.lacks_gpus(claim, node))
+
+    def lacks_gpus(self, claim: NodeClaim, node: Node) -> str:
+        """That its node has none of the devices that it is for."""
+        announced, own = self._environment.devices_on(node.labels), self._environment.gpu_resource
+        asked = next((each for each in (own, *VENDOR_RESOURCES) if each in claim.requests), "GPUs")
+        return f"node {node.name} has no allocatable {announced if asked == own else asked}"
 
 
 def parse_time(text: str) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from plimsoll.cluster.catalog import counted_by_karpenter
 from plimsoll.cluster.nodes import owner_labels
 from plimsoll.cluster.volumes import conditions_of
 from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, OS, SPEC_HASH, ZONE
@@ -157,10 +158,12 @@ def _taint(taint: Taint) -> dict[str, str]:
 
 
 def _requests(target: NodeTarget, environment: Environment) -> dict[str, str]:
-    """Resources that the node must offer: no GPUs where pods get these by claims."""
+    """Resources that the node must offer: no GPUs where pods get these by claims, nor those of AMD or Intel that the
+    provider counts on no such type: it would launch none."""
     requests, offered = {}, target.offered
-    if offered.claimable and offered.claimed is None:
-        requests[environment.spec.gpu_resource] = str(offered.claimable)
+    uncounted = counted_by_karpenter(target.node_class.group, offered.name, offered.resource) is False
+    if offered.claimable and offered.claimed is None and not (offered.resource and uncounted):
+        requests[offered.resource or environment.spec.gpu_resource] = str(offered.claimable)
     storage = requested_disk_gib(target.workspace, target.known, environment.spec)
     if storage:
         requests["ephemeral-storage"] = f"{storage}Gi"

@@ -58,15 +58,16 @@ class ProvisionerContext:
     def room(self, target: NodeTarget, missing: int, builder: PlanBuilder) -> int:
         """How many of the missing nodes the limits allow; these are counted, and a shortage becomes a warning."""
         builder.own = False  # what is left depends on the Workspaces before it
-        gpus = target.offered.claimable or 0
+        gpus, resource = target.offered.claimable or 0, target.offered.resource
         for made in range(missing):
             namespace = target.workspace.namespace
-            over = self.budget.short(1, gpus, target.pool) or self.namespaces.short(namespace, gpus * GPU_MILLI)
+            over = self.budget.short(1, gpus, target.pool, resource)
+            over = over or self.namespaces.short(namespace, gpus * GPU_MILLI)
             if over:
                 problem = f"{Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing nodes are created: {over}"
                 builder.warn(target.workspace.ref, problem)
                 return made
-            self.budget.subtract(1, gpus, target.pool)
+            self.budget.subtract(1, gpus, target.pool, resource)
             self.namespaces.subtract(namespace, gpus * GPU_MILLI)
         return max(missing, 0)
 

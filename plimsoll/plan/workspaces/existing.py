@@ -48,7 +48,7 @@ def existing_nodes(
         volumes = placement_of(places[workspace.key])
         wanted = (str(resource.selector), offered.spellings(written), tolerance.key, volumes, resource.claims)
         # Each node is checked once for each set of criteria: one that a Workspace rejected fits no other with the same.
-        check = partial(_free, wanted[1], tolerance, partial(_has_gpus, resource, gpus), claimed)
+        check = partial(_free, wanted[1], tolerance, partial(_has_gpus, resource, offered.resource or gpus), claimed)
         nodes = free.get(wanted)
         if nodes is None:
             nodes = free[wanted] = check(_at(volumes, view.index.matching(resource.selector)))

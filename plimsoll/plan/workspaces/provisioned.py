@@ -27,7 +27,7 @@ from plimsoll.estimating import (
 from plimsoll.labels import CAPACITY_TYPE, GPU_RESOURCE, HOSTNAME, INSTANCE_TYPE, OS, ZONE
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import INSTANCE_TYPE_REQUIRED, EnvironmentSpec, NamespaceAccess, NodeClassRef, Workspace
-from plimsoll.model.cluster import Device, InstanceType
+from plimsoll.model.cluster import VENDOR_RESOURCES, Device, InstanceType
 from plimsoll.model.karpenter import NodePool
 from plimsoll.model.meta import ANYWHERE, Placement
 from plimsoll.plan.owned import alive
@@ -35,6 +35,7 @@ from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.inherited import DEFAULT_CAPACITY, capacity_choice, capacity_types, wanted_values
 from plimsoll.plan.workspaces.pod_needs import beyond_node_class, beyond_type, disk_of_new_node, host_need
 from plimsoll.plan.workspaces.pod_placement import unmet_by_new_nodes
+from plimsoll.plan.workspaces.refused_fields import other_vendor
 from plimsoll.plan.workspaces.reserved import reserved_capacity, seen_node_class
 from plimsoll.text import counted, did_you_mean, shortlist
 
@@ -165,10 +166,10 @@ class ProvisionedNodes:
             return Refusal(
                 Reason.INSTANCE_TYPE_REQUIRED, INSTANCE_TYPE_REQUIRED + self._proposals.of(workspace, need, access)
             )
-        other = self._other_vendor(name)
+        offered = self._types.find(name)
+        other = self._other_vendor(name, offered)
         if other is not None:
             return other
-        offered = self._types.find(name)
         if offered is None:
             near = self._types.near(name)
             return Refusal(
@@ -184,15 +185,16 @@ class ProvisionedNodes:
             or self._size(workspace, need, offered, access, wanted)
         )
 
-    def _other_vendor(self, name: str) -> Refusal | None:
-        """Refuses types whose accelerators the pods cannot request."""
+    def _other_vendor(self, name: str, offered: OfferedType | None) -> Refusal | None:
+        """Refuses types whose accelerators the pods cannot request, or of which no source says how many they are."""
         product = self._types.declared.other_vendor(name)
-        if not product:
+        if not product or (offered is not None and (offered.resource or offered.claimed is not None)):
             return None
         return Refusal(
             Reason.UNSUPPORTED_INSTANCE_TYPE,
-            f"Unsupported instance type {name!r}: it has {product}, and only nodes with NVIDIA GPUs are created for "
-            "Workspaces; change resource.instanceType",
+            f"Unsupported instance type {name!r}: it has {product}, and nodes are created for Workspaces with GPUs of "
+            "NVIDIA, and with those of AMD and Intel that a node, the catalog or a NodeProfile says "
+            f"({', '.join(VENDOR_RESOURCES)} in spec.allocatable); change resource.instanceType, or declare them",
         )
 
     def _foreign_pool(
@@ -224,15 +226,10 @@ class ProvisionedNodes:
                 f"Unsupported instance type {offered.name!r} here: no NodePool allows it and its cloud has no known "
                 "node class; set nodeClaims.nodeClassRef in the Environment",
             )
-        claims = workspace.spec.resource.claims
-        if (unlike := _unlike_claims(offered, claims=claims)) is not None:
+        resource = offered.claimed.driver if offered.claimed is not None else offered.resource
+        unlike = _unlike(workspace, offered, resource, node_class.group)
+        if unlike is not None:
             return unlike
-        if offered.kind is not None and not launched_for_gpus(offered.kind, node_class.group):
-            return Refusal(
-                Reason.UNSUPPORTED_INSTANCE_TYPE,
-                f"Unsupported instance type {offered.name!r} here: Karpenter counts no GPU on this type and launches "
-                "none for NodeClaims that ask for GPUs; change resource.instanceType",
-            )
         warnings = offered.warnings
         replica = ReplicaSize(1)
         if need is not None and offered.gpus is not None:
@@ -258,7 +255,8 @@ class ProvisionedNodes:
         devices = self._devices(workspace, offered)
         most = None if devices is None else max(devices, offered.claimable or 0)  # its node may have lost some
         pool = self._types.pool(offered, access, wanted)
-        over = beyond_node(workspace, self._environment, most, offered.name)
+        announced = offered.resource or self._environment.gpu_resource
+        over = beyond_node(workspace, self._environment, most, offered.name, announced)
         over = over or self._beyond(workspace, offered, node_class, pool)
         if over is not None:
             return over
@@ -274,7 +272,7 @@ class ProvisionedNodes:
             message=f"{counted(target, 'node')} of {offered}{paid}; one replica takes {replica}",
             serving=replica.serving,
             devices=devices,
-            resource=offered.claimed.driver if claims and offered.claimed is not None else "",
+            resource=resource if workspace.spec.resource.claims else offered.resource,
             gpus=offered.claimable,
             warnings=(*warnings, *ends, *deprecated, *unmet_by_new_nodes(workspace, self._environment, known)),
         )
@@ -396,6 +394,19 @@ def _remedy(workspace: Workspace, key: str) -> str:
     if key != CAPACITY_TYPE:
         return "its volumes are there; change resource.instanceType, or use a volume where the NodePool has nodes"
     return "change nodeClaims.capacityType of the Environment, or resource.instanceType"
+
+
+def _unlike(workspace: Workspace, offered: OfferedType, resource: str, group: str) -> Refusal | None:
+    """The refusal of a Workspace that cannot use the GPUs of the type, which are of this driver or resource."""
+    claims = workspace.spec.resource.claims
+    refused = _unlike_claims(offered, claims=claims) or (other_vendor(workspace, resource) if resource else None)
+    if refused or offered.kind is None or offered.resource or launched_for_gpus(offered.kind, group):
+        return refused
+    return Refusal(
+        Reason.UNSUPPORTED_INSTANCE_TYPE,
+        f"Unsupported instance type {offered.name!r} here: Karpenter counts no GPU on this type and launches none for "
+        "NodeClaims that ask for GPUs; change resource.instanceType",
+    )
 
 
 def _unlike_claims(offered: OfferedType, *, claims: bool) -> Refusal | None:

@@ -8,7 +8,7 @@ from plimsoll.cluster.nodes import may_be_spot
 from plimsoll.estimating import preset_of, template_gpus
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import PARTITION_FORBIDDEN, EnvironmentSpec, Workspace
-from plimsoll.model.cluster import NVIDIA
+from plimsoll.model.cluster import NVIDIA, VENDOR_RESOURCES
 from plimsoll.model.dra import GPU_DRIVERS
 from plimsoll.model.meta import dig
 from plimsoll.plan.workspaces.gpu_claim import CLAIM
@@ -79,16 +79,17 @@ def _of_template(workspace: Workspace, environment: EnvironmentSpec) -> Refusal 
     return None
 
 
-def other_vendor(workspace: Workspace, driver: str) -> Refusal | None:
-    """A refusal of a preset on GPUs that pods claim of a driver other than NVIDIA's, for which its server is built."""
+def other_vendor(workspace: Workspace, resource: str) -> Refusal | None:
+    """A refusal of a preset on GPUs of a driver or an extended resource other than NVIDIA's, for which its server is
+    built; empty: that of the Environment."""
     inference = workspace.spec.inference
-    vendor = GPU_DRIVERS.get(driver, "")
-    if not workspace.spec.resource.claims or inference is None or inference.preset is None or vendor == NVIDIA:
+    vendor = (GPU_DRIVERS | VENDOR_RESOURCES).get(resource, "" if workspace.spec.resource.claims else NVIDIA)
+    if inference is None or inference.preset is None or vendor == NVIDIA:
         return None
     return Refusal(
         Reason.NOT_SUPPORTED,
-        f"preset {inference.preset.name!r} is served by an image for NVIDIA GPUs, and pods claim those of its nodes of "
-        f"{driver}: use inference.template with an image for them",
+        f"preset {inference.preset.name!r} is served by an image for NVIDIA GPUs, and its nodes have those of "
+        f"{resource}: use inference.template with an image for them",
     )
 
 

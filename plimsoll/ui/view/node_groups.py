@@ -12,7 +12,7 @@ from plimsoll.cluster.pods import PodPlaces
 from plimsoll.cost import PriceBasis, Prices
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import Snapshot
-from plimsoll.model.cluster import Pod
+from plimsoll.model.cluster import VENDOR_RESOURCES, Pod
 from plimsoll.model.karpenter import CapacityBuffer, NodeClaim, ProvisioningRequest
 from plimsoll.model.meta import condition_text
 from plimsoll.packing import GPU_MILLI
@@ -198,9 +198,8 @@ def _of_claim(claim: NodeClaim, prices: Prices) -> RequestedRow:
 
 
 def _requested_gpus(claim: NodeClaim) -> int:
-    resources = claim.spec.get("resources")
-    requests = resources.get("requests") if isinstance(resources, dict) else None
-    amounts = [str(value) for name, value in (requests or {}).items() if name.endswith("/gpu")]
+    asked = ((name, str(value)) for name, value in claim.requests.items())
+    amounts = [value for name, value in asked if name.endswith("/gpu") or name in VENDOR_RESOURCES]
     return sum(int(amount) for amount in amounts if amount.isdigit())
 
 
