@@ -10,7 +10,7 @@ from plimsoll.labels import GPU_MEMORY, HOSTNAME, INSTANCE_TYPE, NODEPOOL, WORKS
 from plimsoll.model.api import LearnedProfile, ProfileReport
 from plimsoll.model.cluster import Node
 from tests.builders import a_node_profile
-from tests.node_profiles.cluster import FAMILY, FEATURE, PRODUCT, TYPE, learn, pool_node
+from tests.node_profiles.cluster import FAMILY, FEATURE, PRODUCT, TYPE, learn, pool_node, pool_of, profile_of
 
 LASTING = {
     FAMILY: "ada-lovelace",
@@ -101,6 +101,17 @@ def test_most_nodes_count_not_the_first_nor_the_last() -> None:
     found = learned(odd, pool_node("b"), pool_node("c"))
     assert found.labels["nvidia.com/gpu.count"] == "1"
     assert found.node in ("b", "c")
+
+
+def test_nothing_is_learned_of_nodes_that_go() -> None:
+    """They may be of an earlier NodePool of the name, whose nodes were made otherwise: what is declared of new ones
+    would count no more."""
+    goes = pool_node("a", cpu="2").model_copy(update={"deletion_timestamp": "2026-01-01T01:00:00Z"})
+    assert not reports(goes)
+    stays = pool_node("b", cpu="4")
+    assert learned(goes, goes.model_copy(update={"name": "c"}), stays) == learned(stays)
+    declared = a_node_profile("gpu", TYPE, labels={PRODUCT: "NVIDIA-L40S"})
+    assert profile_of(pool_of(), declared, goes).device.product == "NVIDIA-L40S"
 
 
 def test_amounts_of_the_host_are_the_least_that_was_seen() -> None:

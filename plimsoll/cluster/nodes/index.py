@@ -72,8 +72,9 @@ class NodeIndex:
 
     def usual(self, instance_type: str, node_pool: str | None = None) -> tuple[list[Node], Discovery] | None:
         """What most nodes of an instance type, case-insensitive, say of their devices, and these nodes, by spelling and
-        name; only of those in the NodePool of that name, if one is given, that are no Workspace's: the
-        controller may have written labels of those. None where discovery is complete on none.
+        name; only of those in the NodePool of that name, if one is given, that are no Workspace's, as the
+        controller may have written labels of those, and stay: those that go may be of an earlier NodePool of the name.
+        None where discovery is complete on none.
 
         One node that lost a GPU, or is divided otherwise, says nothing of the others. Of several that as many nodes
         have: the most GPUs, then the fewest devices.
@@ -83,7 +84,8 @@ class NodeIndex:
         if key not in self._usual:
             alike: dict[tuple[Device, ...], list[Node]] = {}
             for node in (each for name in names for each in self.with_label(INSTANCE_TYPE, name)):
-                if node_pool is None or (node.labels.get(NODEPOOL) == node_pool and WORKSPACE not in node.labels):
+                of_pool = node.labels.get(NODEPOOL) == node_pool and WORKSPACE not in node.labels and not node.deleting
+                if node_pool is None or of_pool:
                     found = discovery_of(node)
                     # What a type has, a partitioned node does not say.
                     if found.complete and not (node_pool is None and found.partitioned):
