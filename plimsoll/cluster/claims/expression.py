@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.cluster.claims.functions import FUNCTIONS, quantity, version
+from plimsoll.cluster.claims.functions import FUNCTIONS, OPTIONAL_FIELD, quantity, version
 from plimsoll.model.dra import Attribute, Claimable, SliceDevice
 
 if TYPE_CHECKING:  # it imports a prompt and an event loop, and most clusters have no claims
@@ -27,7 +27,13 @@ _STRING: Final = re.compile(
 _LITERAL_DOMAIN: Final = re.compile(r"""["']([-a-z0-9.]{1,63})["']""")
 _WHOLE_MAP: Final = re.compile(r"\bdevice\s*\.\s*(attributes|capacity)\b(?!\s*(\[|\.\s*\w+\s*(?![\w\s(])))")
 """The attributes of all domains together: which domains there are is not known of a map in which each one is."""
+_DOMAIN: Final = r"\bdevice\s*\.\s*attributes\s*(?:\[[^]]*]|\.\s*\w+)\s*"
+_WHOLE_DOMAIN: Final = re.compile(
+    rf"\bsize\s*\(\s*{_DOMAIN}\)|{_DOMAIN}\.\s*(?:size|all|exists|exists_one|map|filter)\s*\("
+)
+"""The attributes of a domain together, of which those of one device alone are not known."""
 _BIND: Final = re.compile(r"\bcel\s*\.\s*bind\s*\(")
+_OPTIONAL: Final = re.compile(r"\.\s*\?\s*([A-Za-z_]\w*)|\[\s*\?")
 _UNDEFINED: Final = re.compile(r"Undefined variable or function: '([^']*)'")
 _PART_OF_NODE: Final = re.compile(
     r"""(?x)/(?:\w*uuid|serial\w*|\w*index|minor|\w*addr(?:ess)?|\w*root|\w*busid|numanode|(?:parent)?deviceid|gpumoduleid
@@ -108,11 +114,13 @@ def _compiled(expression: str) -> "Program":
     code = _STRING.sub(lambda found: " " * len(found.group()), expression)
     if _WHOLE_MAP.search(code):
         raise NotEvaluatedError("the attributes of all domains together in a selector")
-    for name in (*re.findall(r"[\w]+", code), *(text[1:-1] for text in _STRING.findall(expression))):
+    if _WHOLE_DOMAIN.search(code):
+        raise NotEvaluatedError("the attributes of a domain together in a selector")
+    for name in (*re.findall(r"\b\w+\b(?!\s*\()", code), *(text[1:-1] for text in _STRING.findall(expression))):
         if not is_lasting(Attribute(f"/{name}", "string", "")):
             raise NotEvaluatedError(f"attribute {name} in a selector: it is not the same on each such node")
     try:
-        return cel.compile(_without_bind(expression))
+        return cel.compile(_without_optional(_without_bind(expression)))
     except ValueError as error:
         words = str(error).partition("ERROR: ")[2].partition("\n")[0] or str(error)
         raise NotEvaluatedError(f"{words.rpartition(': ')[2]} in a selector") from None
@@ -166,8 +174,20 @@ def _without_bind(expression: str) -> str:
     return _without_bind(expression[: found.start()] + rewritten + expression[end:])
 
 
+def _without_optional(expression: str) -> str:
+    """`value.?name` and `value[?key]` as calls of the function that reads an optional field."""
+    found = next((each for each in _OPTIONAL.finditer(expression) if not _in_string(expression, each.start())), None)
+    if found is None:
+        return expression
+    key, end = [f"'{found.group(1)}'"], found.end()
+    if not found.group(1):
+        key, end = _arguments(expression, end)
+    rewritten = f".{OPTIONAL_FIELD}({','.join(key)})"
+    return _without_optional(expression[: found.start()] + rewritten + expression[end:])
+
+
 def _arguments(expression: str, start: int) -> tuple[list[str], int]:
-    """The arguments of a call from after its parenthesis, and where it ends."""
+    """The arguments of a call, or the key of an index, from after its parenthesis, and where it ends."""
     strings = {at for found in _STRING.finditer(expression) for at in range(*found.span())}
     depth, begin, parts = 0, start, list[str]()
     for at, mark in _code(expression, start, strings):
@@ -175,10 +195,10 @@ def _arguments(expression: str, start: int) -> tuple[list[str], int]:
             depth += 1
         elif depth and mark in ")]}":
             depth -= 1
-        elif not depth and mark in ",)":
+        elif not depth and mark in ",)]":
             parts.append(expression[begin:at])
             begin = at + 1
-            if mark == ")":
+            if mark != ",":
                 return parts, begin
     return [], len(expression)
 

@@ -17,6 +17,8 @@ from plimsoll.quantity import parse_quantity
 _QUANTITY: Final = "\0quantity"
 _VERSION: Final = "\0version"
 _LARGEST: Final = 2**63
+OPTIONAL_FIELD: Final = "_optional_field"
+"""The function that reads a field of a value as an optional one."""
 
 Function = Callable[..., Any]
 
@@ -29,7 +31,8 @@ def quantity(text: str) -> dict[str, str]:
 def version(text: str, normalize: bool = False) -> dict[str, str]:
     """A version as a value of an expression. With `normalize`, a leading `v`, missing parts and leading zeros are
     mended, as `semver(text, true)` does. Raises ValueError where it is none."""
-    return {_VERSION: str(Version.parse(_normalized(text) if normalize else text))}
+    found = Version.parse(_normalized(text) if normalize else text)
+    return {_VERSION: str(found.replace(build=None))}  # which says nothing of the order, nor of equality
 
 
 def _normalized(text: str) -> str:
@@ -92,14 +95,20 @@ def _part(name: str) -> Function:
 
 def _index_of(given: Any, wanted: Any, start: int = 0) -> int:
     if isinstance(given, str):
-        return given.find(wanted, start)
+        return given.find(wanted, _position(start))
     return given.index(wanted) if wanted in given else -1
 
 
 def _last_index_of(given: Any, wanted: Any, end: int | None = None) -> int:
     if isinstance(given, str):
-        return given.rfind(wanted) if end is None else given.rfind(wanted, 0, end + len(wanted))
+        return given.rfind(wanted) if end is None else given.rfind(wanted, 0, _position(end) + len(wanted))
     return len(given) - 1 - given[::-1].index(wanted) if wanted in given else -1
+
+
+def _position(given: int) -> int:
+    if given < 0:
+        raise ValueError("index out of range")
+    return given
 
 
 def _char_at(text: str, position: int) -> str:
@@ -126,7 +135,21 @@ def _replace(text: str, old: str, new: str, most: int = -1) -> str:
     return text.replace(old, new, most)
 
 
+def _optional_field(value: Any, name: Any) -> Any:
+    """What `value.?name` is: a field that may be missing, of a value that may be missing."""
+    from cel import OptionalValue  # it imports a prompt and an event loop
+
+    if isinstance(value, OptionalValue):
+        if not value.has_value():
+            return value
+        value = value.value()
+    if not isinstance(value, Mapping):
+        raise TypeError("no map")
+    return OptionalValue.of(value[name]) if name in value else OptionalValue.none()
+
+
 FUNCTIONS: Final[Mapping[str, Function]] = {
+    OPTIONAL_FIELD: _optional_field,
     "quantity": quantity,
     "isQuantity": _reads(parse_quantity),
     "isInteger": _is_integer,
