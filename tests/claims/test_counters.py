@@ -123,6 +123,8 @@ def a_part(name: str, device: str, **fields: Any) -> Manifest:
     return a_claim(name, asked(1), devices=[("n1", device)], **fields)
 
 
+ONE_GPU = [{"matchAttribute": f"{DRIVER}/parentUUID"}]
+ALIKE = [{"matchAttribute": f"{DRIVER}/productName"}]
 NODE = (a_node("n1", instance_type=FOUR), *divided("n1", 2), a_class(), a_mig_class())
 
 
@@ -142,6 +144,10 @@ def test_a_divided_gpu_counts_once_with_what_claims_have_of_it(tmp_path: Path) -
     assert account.free_milli == (500, 0)
     (shared,) = account.shared
     assert (shared.device, shared.claims) == ("gpu-0", (("team/a", 500),))
+    several = a_claim("a", asked(1), devices=[("n1", "gpu-0-mig-19-0"), ("n1", "gpu-0-mig-19-1")])
+    (account,) = gpu_ledger(snapshot_of(tmp_path, *NODE, several)).accounts()
+    (shared,) = account.shared
+    assert shared.claims == (("team/a", 250),)
     sevenths = [a_part(f"c{each}", f"gpu-0-mig-19-{each}") for each in range(7)]
     (account,) = gpu_ledger(snapshot_of(tmp_path, *NODE, *sevenths)).accounts()
     assert account.free_milli == (1000, 0)
@@ -178,14 +184,16 @@ def test_pods_with_gpus_of_an_extended_resource_have_them_whole(
     assert left == 2 * (free - 1) + len(slices)
 
 
-def test_slices_count_in_what_a_namespace_may_have(tmp_path: Path) -> None:
-    """Each as one GPU."""
+@pytest.mark.parametrize(("count", "number"), [(1, 3), (2, 1), (3, 1)])
+def test_slices_count_in_what_a_namespace_may_have(tmp_path: Path, count: int, number: int) -> None:
+    """Each as one GPU, also if they are of one."""
     environment = an_environment()
     environment["spec"]["access"] = [{"namespaces": ["team"], "gpus": 3}]
-    objects = (environment, *NODE, a_template("one", a_slice_of("1g.10gb")), *pods(5))
+    template = a_template("one", a_slice_of("1g.10gb", count), constraints=ONE_GPU)
+    objects = (environment, *NODE, template, *pods(5))
     snapshot = snapshot_of(tmp_path, *objects)
     found = DemandPlanner().plan(snapshot, namespaces=NamespaceBudget(ClusterView(snapshot)))
-    assert placed(found) == 3
+    assert placed(found) == number
 
 
 def test_a_node_stays_while_claims_have_slices_of_it(tmp_path: Path) -> None:
@@ -226,10 +234,69 @@ def test_different_slices_share_a_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("requested", "constraints", "number"),
+    [
+        ([a_slice_of("1g.10gb", 2)], ONE_GPU, 6),
+        ([a_slice_of("1g.10gb", 2), a_slice_of("1g.10gb")], ONE_GPU, 4),
+        ([a_slice_of("2g.20gb", 2)], [*ONE_GPU, *ALIKE], 2),
+        ([a_slice_of("3g.40gb", 2)], ONE_GPU, 2),
+        ([a_slice_of("1g.10gb", 3)], [], 4),
+        ([a_slice_of("1g.20gb", 2)], ALIKE, 4),
+        ([a_slice_of("1g.20gb"), a_slice_of("1g.20gb")], [], 4),
+        ([a_slice_of("3g.40gb", 4)], [], 1),
+        ([a_slice_of("7g.80gb", 2)], [], 1),
+        ([a_slice_of("7g.80gb")], ONE_GPU, 2),
+    ],
+)
+def test_a_claim_has_several_slices(
+    tmp_path: Path, requested: list[Manifest], constraints: list[Manifest], number: int
+) -> None:
+    """As many pods as a node with two GPUs has them for, and as many GPUs of new ones as these need at least."""
+    template = a_template("one", *requested, constraints=constraints)
+    found = planned(tmp_path, *NODE, template, *pods(9))
+    assert placed(found) == number
+    (node,) = snapshot_of(tmp_path, *NODE).nodes
+    said = learned_of([node]).claim_devices
+    assert said is not None
+    fields = said.model_dump(by_alias=True, exclude_defaults=True, exclude={"count", "driver"})
+    profile = a_profile(learned=True, count=2, **fields)
+    found = planned(tmp_path, a_node_pool(), a_class(), a_mig_class(), profile, template, *pods(number))
+    assert not refusals(found)
+    assert len(found.nodes) == 1
+
+
+@pytest.mark.parametrize(
+    ("requested", "constraints", "why"),
+    [
+        (a_slice_of("2g.20gb", 4), ONE_GPU, "more than the 3 that one device has"),
+        (a_slice_of("7g.80gb", 2), ONE_GPU, "more than the 1 that one device has"),
+        (a_slice_of("2g.20gb", 7), [], "more than the 6 of a node"),
+        (asked(1), ONE_GPU, "matchAttribute of what parts of a device have"),
+    ],
+)
+def test_more_slices_than_there_are_get_no_capacity(
+    tmp_path: Path, requested: Manifest, constraints: list[Manifest], why: str
+) -> None:
+    found = planned(tmp_path, *NODE, a_template("one", requested, constraints=constraints), *pods(1))
+    assert not placed(found)
+    assert why in min(refusals(found))
+
+
+def test_slices_of_one_gpu_beside_those_in_use(tmp_path: Path) -> None:
+    """Of one GPU five are left, of the other four: two pods have two of each."""
+    used = [a_part(f"u{at}", f"gpu-{at // 3}-mig-19-{at % 3}") for at in (0, 1, 3, 4, 5)]
+    template = a_template("one", a_slice_of("1g.10gb", 2), constraints=ONE_GPU)
+    assert placed(planned(tmp_path, *NODE, *used, template, *pods(9))) == 4
+
+
+@pytest.mark.parametrize(
     ("requested", "feature"),
     [
-        ((a_slice_of("1g.10gb"), a_slice_of("1g.10gb")), "several requests for parts"),
-        ((a_slice_of("1g.10gb", 2),), "parts of several devices"),
+        ((a_slice_of("1g.10gb"), a_slice_of("1g.10gb")), "2 parts that may be of several devices, which have 7 each"),
+        ((a_slice_of("2g.20gb", 2),), "2 parts that may be of several devices, which have 3 each"),
+        ((a_slice_of("2g.20gb", 4),), "4 parts that may be of several devices"),
+        ((a_slice_of("3g.40gb"), a_slice_of("2g.20gb")), "different parts of a device"),
+        ((a_slice_of("1g.10gb"), asked(1)), "different parts of a device"),
         ((asked(1, of=MIG),), "several kinds of parts"),
         ((asked(1, of=MIG) | {"allocationMode": "All"},), "several kinds of parts"),
         ((a_slice_of("7g.80gb") | {"allocationMode": "All"},), "all of the devices that claims share"),
@@ -244,6 +311,19 @@ def test_slices_that_are_not_planned_are_told_by_name(
     (why,) = refusals(found)
     assert "ClaimNotPlanned" in why
     assert feature in why
+
+
+@pytest.mark.parametrize(
+    ("constraint", "feature"),
+    [
+        ({"distinctAttribute": f"{DRIVER}/parentUUID"}, "distinctAttribute gpu.nvidia.com/parentUUID"),
+        ({"matchAttribute": f"{DRIVER}/profile"}, "matchAttribute gpu.nvidia.com/profile"),
+        ({"matchAttribute": f"{DRIVER}/uuid"}, "constraints of parts of devices"),
+    ],
+)
+def test_other_constraints_of_slices_are_told_by_name(tmp_path: Path, constraint: Manifest, feature: str) -> None:
+    template = a_template("one", a_slice_of("1g.20gb"), constraints=[constraint])
+    assert f"ClaimNotPlanned: {feature}" in min(refusals(planned(tmp_path, *NODE, template, *pods(1))))
 
 
 def test_a_selector_that_ends_in_an_error_on_a_part_is_no_promise(tmp_path: Path) -> None:

@@ -108,16 +108,16 @@ class Divided:
     """Of the whole one and its parts, as the set has them."""
 
     def shared_by(self, holders: Sequence[tuple[str, str]]) -> tuple[Milli, tuple[tuple[str, Milli], ...]]:
-        """What is left of it beside parts that claims have, and what these have. `holders` are (claim, part). If parts
-        are more together than is missing, they are less each."""
+        """What is left of it beside parts that claims have, and what each of these claims has. `holders` are (claim,
+        part). If parts are more together than is missing, they are less each."""
         parts = [self._names.index(part) for _, part in holders]
         free = self._set.free(set(parts))
         held = [Fraction(GPU_MILLI, self._set.numbers.get(self._set.members[part].kind, 1)) for part in parts]
-        scale = min(Fraction(1), (GPU_MILLI - free) / sum(held))
-        claims = (claim for claim, _ in holders)
-        return free, tuple(
-            sorted((claim, exact_milli(milli * scale / GPU_MILLI)) for claim, milli in zip(claims, held, strict=True))
-        )
+        scale = min(Fraction(1), Fraction(GPU_MILLI - free) / sum(held))
+        by_claim = defaultdict[str, Fraction](Fraction)
+        for (claim, _), milli in zip(holders, held, strict=True):
+            by_claim[claim] += milli * scale
+        return free, tuple((claim, exact_milli(milli / GPU_MILLI)) for claim, milli in sorted(by_claim.items()))
 
 
 def divided_devices(slices: Iterable[ResourceSlice]) -> Mapping[_Device, Divided]:

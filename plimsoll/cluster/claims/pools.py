@@ -21,6 +21,7 @@ from plimsoll.model.dra import (
     SliceDevice,
     groups_of,
 )
+from plimsoll.packing import Milli
 
 _Pool = tuple[str, str]
 """(driver, pool)"""
@@ -167,8 +168,10 @@ def _shared(
                 holders[each.key].append((_name(claim), dict(each.consumed)))
     for device, consumed in holders.items():
         free = free_part(known[device], [amounts for _, amounts in consumed]) if known[device].shared else 0
-        parts = sorted((name, held_part(known[device], amounts)) for name, amounts in consumed)
-        yield SharedDevice(*device, free, tuple(parts))
+        parts = defaultdict[str, Milli](int)
+        for name, amounts in consumed:
+            parts[name] += held_part(known[device], amounts)
+        yield SharedDevice(*device, free, tuple(sorted(parts.items())))
 
 
 def _in_parts(

@@ -22,6 +22,8 @@ from plimsoll.model.dra import (
 from plimsoll.packing import GPU_MILLI, UNBOUNDED, Milli, exact_milli
 from plimsoll.quantity import parse_quantity
 
+_PARENT: Final = frozenset({"gpu.nvidia.com/parentUUID"})
+"""Attributes by which parts of a device say of which one they are."""
 _MOST_WAYS: Final = 64
 """Combinations of alternatives of one pod that are compared."""
 
@@ -112,6 +114,10 @@ class _Limit(NamedTuple):
     groups: tuple[tuple[str, bool, tuple[int, ...]], ...] = ()
     """The constraints whose values only some devices share: as text, whether these match, and the sizes of the
     groups."""
+    of_one: bool = False
+    """Whether all devices of the claim are parts of one."""
+    bare: bool = True
+    """Whether there are no other constraints than that, and of what all parts have alike."""
 
     def not_packed(self, number: int, claims: int) -> str:
         """Why it is not known how many pods with that many claims a node meets, of which this one takes `number`
@@ -132,11 +138,14 @@ class _Limit(NamedTuple):
 
 def _limit(claim: ClaimRequest, device: Claimable) -> _Limit:
     """What the constraints of a claim leave of such devices."""
-    same, groups = {attribute.name for attribute in device.attributes}, dict(device.groups)
-    found, several = _Limit(), []
+    of_kinds = [{attribute.name for attribute in kind.attributes} for kind, _ in _kinds(device)]
+    same, groups = of_kinds[0].intersection(*of_kinds), dict(device.groups)
+    parents = {name for name in claim.match if device.parts and qualified(name, device.driver) in _PARENT}
+    bare = not claim.distinct and all(name in parents or qualified(name, device.driver) in same for name in claim.match)
+    found, several = _Limit(of_one=bool(parents), bare=bare), []
     for constraint, names in (("matchAttribute", claim.match), ("distinctAttribute", claim.distinct)):
         matches = constraint == "matchAttribute"
-        for name in names:
+        for name in (name for name in names if name not in parents or not matches):
             known = qualified(name, device.driver)
             sizes = groups.get(known, ())
             if len(sizes) > 1:
@@ -151,7 +160,7 @@ def _limit(claim: ClaimRequest, device: Claimable) -> _Limit:
                 return _Limit(not_planned=why)
             if most < found.most:
                 of = f"at most {most} {values}" if len(sizes) > 1 else f"it {values} on each device"
-                found = _Limit(most, f"{constraint} {name}: {of}")
+                found = found._replace(most=most, why=f"{constraint} {name}: {of}")
     return found._replace(groups=tuple(several))
 
 
@@ -202,19 +211,28 @@ def _answer(asked: Subrequest, device: Claimable) -> Selection:
 def _of_parts(asked: Subrequest, device: Claimable) -> Selection:
     """Which one of a divided device and its parts meets a request: as much of the device as one of these is, if all of
     it were divided in such."""
-    kinds = DevicePart(replace(device, parts=()), 1), *device.parts
-    answers = [(_answer(asked, kind), number) for kind, number in kinds]
-    met = [number for answer, number in answers if answer.number]
-    unknown = next((answer for answer, _ in answers if answer.ends or answer.not_planned), None)
+    kinds = _kinds(device)
+    answers = [_answer(asked, kind) for kind, _ in kinds]
+    met = _met_kinds(asked, device)
+    unknown = next((answer for answer in answers if answer.ends or answer.not_planned), None)
     if unknown is not None and not met:
         return unknown
     if unknown is not None:
         return Selection(not_planned=unknown.not_planned or "a selector that ends in an error on some parts of devices")
     if not met:
-        return Selection(why="; ".join(dict.fromkeys(answer.why for answer, _ in answers)))
+        return Selection(why="; ".join(dict.fromkeys(answer.why for answer in answers)))
     if len(met) > 1:
         return Selection(not_planned="requests that several kinds of parts of a device meet")
-    return Selection(1, exact_milli(1, met[0]))
+    return Selection(1, exact_milli(1, met[0].number))
+
+
+def _kinds(device: Claimable) -> tuple[DevicePart, ...]:
+    """A divided device and its parts."""
+    return DevicePart(replace(device, parts=()), 1), *device.parts
+
+
+def _met_kinds(asked: Subrequest, device: Claimable) -> list[DevicePart]:
+    return [kind for kind in _kinds(device) if _answer(asked, kind.device).number]
 
 
 def _ways(able: Sequence[Sequence[tuple[int, Subrequest]]]) -> Iterable[tuple[int, tuple[Subrequest, ...]]]:
@@ -225,7 +243,7 @@ def _ways(able: Sequence[Sequence[tuple[int, Subrequest]]]) -> Iterable[tuple[in
 
 def _taken(
     claims: Sequence[ClaimRequest],
-    limits: Iterable[_Limit],
+    limits: Sequence[_Limit],
     chosen: Sequence[Subrequest],
     device: Claimable,
     on_node: int,
@@ -241,20 +259,46 @@ def _taken(
             return Selection(why=limit.why, ends=everything)
         if not_packed := limit.not_packed(number, len(claims)):
             return Selection(not_planned=not_packed)
-    milli = min((_answer(each, device).milli for each in chosen), default=GPU_MILLI)
-    if device.parts and milli < GPU_MILLI and any(claim.match or claim.distinct for claim in claims):
-        return Selection(not_planned="constraints of parts of devices")
     if (device.shared or device.parts) and everything:
         return Selection(not_planned="all of the devices that claims share")
+    number = sum(each.count or on_node for each in chosen)
+    milli = min((_answer(each, device).milli for each in chosen), default=GPU_MILLI)
+    if device.parts:
+        return _parts_taken(limits, chosen, device, number, on_node)
     if milli < GPU_MILLI and len(chosen) > 1:
         return Selection(not_planned="several requests for parts of devices")
-    number = sum(each.count or on_node for each in chosen)
     if number > 1 and milli * 2 <= GPU_MILLI:
         # The scheduler takes the first devices, and may leave too few with room for the parts of another pod.
         return Selection(not_planned="parts of several devices, of at most a half each")
     if number > on_node:
         return Selection(why=f"more than the {on_node} of a node")
     return Selection(number, milli)
+
+
+def _parts_taken(
+    limits: Sequence[_Limit], chosen: Sequence[Subrequest], device: Claimable, number: int, on_node: int
+) -> Selection:
+    """What `number` devices are together that are the whole of a divided device, or parts of it.
+
+    Parts that may be of several devices count as if each were of one, which has to be as many.
+    """
+    kinds = list(dict.fromkeys(_met_kinds(each, device)[0] for each in chosen))
+    most, of_one = max(kind.number for kind in kinds), any(limit.of_one for limit in limits)
+    if len(kinds) > 1 and (most > 1 or of_one):
+        return Selection(not_planned="different parts of a device for one pod")
+    if most > 1 and not all(limit.bare for limit in limits):
+        return Selection(not_planned="constraints of parts of devices")
+    if of_one and len(limits) > 1:
+        return Selection(not_planned="parts of one device beside other claims")
+    if of_one and kinds[0].device == _kinds(device)[0].device:
+        return Selection(why="matchAttribute of what parts of a device have")
+    if of_one and number > most:
+        return Selection(why=f"more than the {most} that one device has")
+    if number > on_node * most:
+        return Selection(why=f"more than the {on_node * most} of a node")
+    if not of_one and (number % most if number > most else on_node * (most // number) != on_node * most // number):
+        return Selection(not_planned=f"{number} parts that may be of several devices, which have {most} each")
+    return Selection(1, exact_milli(number, most)) if number < most else Selection(number // most)
 
 
 def _short(expression: str) -> str:

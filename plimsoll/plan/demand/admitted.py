@@ -153,7 +153,11 @@ def _milli(rungs: ClassRungs, uid: str) -> Milli:
     if need is None:
         return rungs.members.whole[uid].share.devices * GPU_MILLI
     share = rungs.members.shares[uid]
-    return need.devices * (GPU_MILLI if share.share.claims else share_milli(share, need, rungs.rungs[-1]))
+    if not share.share.claims:
+        return need.devices * share_milli(share, need, rungs.rungs[-1])
+    # Several parts may be of one device. Of alternatives, it is not the first that is met in each case.
+    asked = 0 if any(claim.has_alternatives for claim in share.share.claims) else share.share.devices
+    return max(need.devices, asked) * GPU_MILLI
 
 
 def _that_can_have_places(standing: Standing, uids: set[str]) -> list[str]:
