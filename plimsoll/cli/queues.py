@@ -97,9 +97,13 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
     """
     from plimsoll.cli.shared import print_findings
     from plimsoll.cluster.queues import check_queues, is_queue
+    from plimsoll.model.kai import NodePoolLabel
+    from plimsoll.policy import environment_of
 
     files, passed_over = named_files(ctx, paths, file), Counter[str]()
     manifests = list(_from_files(files, passed_over)) if files else _from_cluster(kubeconfig, context)
+    label = NodePoolLabel.declared(environment_of(manifests) or {})
+    manifests = [each for each in manifests if each["kind"] != "Environment"]
     declared = {each["metadata"].get("name") for each in manifests if is_queue(each)}
     for name in delete or ():
         if name not in declared:
@@ -107,7 +111,7 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
     if passed_over:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(passed_over.items()))
         ERR.print(f"skipped, because they are no Queues of KAI and name none: {kinds}", style="yellow", soft_wrap=True)
-    code = print_findings(check_queues(manifests, known or (), delete or ()), output, len(manifests))
+    code = print_findings(check_queues(manifests, known or (), delete or (), label), output, len(manifests))
     ERR.print(f"{counted(len(declared), 'Queue')} checked, and the objects that use them", soft_wrap=True)
     raise typer.Exit(REFUSED if passed_over and not manifests else code)
 
@@ -126,7 +130,7 @@ def _from_files(paths: list[str], passed_over: Counter[str]) -> Iterator[dict[st
                 require_object(manifest)
             except InvalidObjectError as error:
                 raise ManifestError(f"{place}: {error.message}", error.hint) from None
-            if is_queue(manifest) or manifest["kind"] == "NodePool" or any(queue_uses(manifest)):
+            if is_queue(manifest) or manifest["kind"] in ("NodePool", "Environment") or any(queue_uses(manifest)):
                 yield manifest
             else:
                 passed_over[f"{manifest['kind']} ({manifest['apiVersion']})"] += 1

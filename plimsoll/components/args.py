@@ -710,6 +710,9 @@ class EnvironmentArgs(TypedDict, total=False):
     estimator: pulumi.Input[EstimatorArgs]
     queue_scheduler: pulumi.Input[str]
     """Scheduler of the pods of a Workspace that names a queue."""
+    node_pool_label_key: pulumi.Input[str]
+    """Key of the label with which KAI divides a cluster among SchedulingShards: as `spec.global.nodePoolLabelKey` of
+    KAI's Config; empty: its schedulers see everything."""
     inference_image: pulumi.Input[str]
     """Image that serves presets."""
     inference_user: pulumi.Input[int]

@@ -199,14 +199,14 @@ class _Where:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._groups = {group.key: group for group in snapshot.pod_groups}
-        self._scheduler = snapshot.environment.spec.queue_scheduler
+        self._environment = snapshot.environment.spec
         self._sharded = is_sharded(snapshot)
         self._storage = Storage(snapshot)
 
     def limited(self, pod: Pod) -> Pod:
         """The pod with that placement."""
         group = self._groups.get(group_key(pod))
-        placement = placed_in_shard(pod, group, self._scheduler, sharded=self._sharded)
+        placement = placed_in_shard(pod, group, self._environment, sharded=self._sharded)
         placed = self._storage.narrowed(placement, pod.namespace, pod.volume_claims)
         placement = placement if isinstance(placed, NoVolume) else placed
         return pod if placement == pod.placement else pod.model_copy(update={"placement": placement})

@@ -175,7 +175,7 @@ def _without_gates(planned: PlannedDemand) -> Iterator[AuditFinding]:
 
 
 def _dead_queues(planned: PlannedDemand) -> Iterator[AuditFinding]:
-    tree = QueueTree(planned.snapshot.queues)
+    tree = QueueTree.of(planned.snapshot)
     for name in tree:
         if not tree.is_leaf(name):
             continue

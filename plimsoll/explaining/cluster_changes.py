@@ -156,7 +156,7 @@ def _list_text(value: object) -> str:
 
 def queue_changes(snapshot: Snapshot, queue: str) -> Iterator[Change]:
     """More of the limits and quotas of the queue and of those above it."""
-    tree = QueueTree(snapshot.queues)
+    tree = QueueTree.of(snapshot)
     for name in tree.path_to_root(queue) if queue in tree else ():
         for resource in Resource:
             amounts = tree.amounts(name, resource)

@@ -76,8 +76,7 @@ def why_namespace(planned: PlannedDemand, name: str, verdicts: Collection[Verdic
         each for each in planned.plan.demands if not uids.isdisjoint((*each.pods, *each.refused, *each.kept_out))
     ]
     links += _places(planned, demands, uids)
-    scheduler = snapshot.environment.spec.queue_scheduler
-    queues = sorted({queue_of(pod, scheduler) for pod in pods} - {""})
+    queues = sorted({queue_of(pod, snapshot.environment.spec) for pod in pods} - {""})
     if queues:
         links.append(Link(Step.QUEUE, State.PASSED, f"queues of its pods: {shortlist(queues)}"))
     return Chain(f"namespace {name}", tuple(links), remedies(planned, uids))

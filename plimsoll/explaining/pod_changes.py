@@ -125,7 +125,7 @@ class _Alike:
 def _of_queue(snapshot: Snapshot, demand: Demand, alike: _Alike) -> Iterator[Change]:
     queue, pod = demand.demand_class.queue, alike.pod
     yield from queue_changes(snapshot, queue)
-    tree = QueueTree(snapshot.queues)
+    tree = QueueTree.of(snapshot)
     for name in tree:
         if name != queue and tree.is_leaf(name) and not tree.broken_at(name):
             yield replace(alike.change(f"metadata.labels[{QUEUE}]", queue, [name], _with_queue), names_others=True)

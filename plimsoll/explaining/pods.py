@@ -167,7 +167,7 @@ def queue_link(snapshot: Snapshot, queue: str, why: Refusal | None) -> Link:
     """Whether the queue admits it; `why` is why there is no capacity."""
     if why is not None and why.reason is RefusalReason.QUEUE:
         return Link(Step.QUEUE, State.BLOCKED, str(why), why.reason.value)
-    tree = QueueTree(snapshot.queues)
+    tree = QueueTree.of(snapshot)
     if queue not in tree:
         return Link(
             Step.QUEUE, State.PASSED, "no queue" if not queue else f"queue {queue}, in a cluster without Queues"

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from plimsoll.labels import GPU_RESOURCE, GROUP
 from plimsoll.model.api import EnvironmentSpec, PolicyConfig
+from plimsoll.model.kai import NODE_POOL_LABEL, NodePoolLabel
 from plimsoll.model.meta import section
 from plimsoll.policy.fields import Manifest, is_kind, is_list, name_of, text
 
@@ -56,6 +57,7 @@ class PolicyContext:
     queues: Queues | None = None
     """None: not known; whether a queue exists is not checked, and only pods that KAI schedules must have one."""
     queue_scheduler: str = KAI_SCHEDULER
+    node_pool_label: NodePoolLabel = NODE_POOL_LABEL
     gpu_resource: str = GPU_RESOURCE
     reserved_prefixes: tuple[str, ...] = _PREFIXES
     node_label_prefixes: tuple[str, ...] = _NODE_LABELS
@@ -80,6 +82,7 @@ class PolicyContext:
             mode=Mode.of(environment),
             queues=queues,
             queue_scheduler=text(environment, "queueScheduler") or KAI_SCHEDULER,
+            node_pool_label=NodePoolLabel.declared(environment),
             gpu_resource=text(environment, "gpuResource") or GPU_RESOURCE,
             reserved_prefixes=tuple(str(each) for each in prefixes) if is_list(prefixes) else _PREFIXES,
             node_label_prefixes=tuple(str(each) for each in on_nodes) if is_list(on_nodes) else _NODE_LABELS,
@@ -96,7 +99,7 @@ class PolicyContext:
 
 def _tenancy(environment: Mapping[str, Any]) -> EnvironmentSpec | None:
     """Errors in the Environment itself are reported elsewhere, by the schema of its kind."""
-    fields = ("nodeAutoProvisioning", "provisioner", "byoInstanceType", "access")
+    fields = ("nodeAutoProvisioning", "provisioner", "byoInstanceType", "access", "nodePoolLabelKey")
     try:
         return EnvironmentSpec.model_validate({name: environment[name] for name in fields if name in environment})
     except ValidationError:

@@ -119,10 +119,12 @@ def _by_reports(
         return {}
     uids = frozenset().union(*(uids for of_claim in demands.values() for uids in of_claim.values()))
     pods = {pod.uid: pod for pod in snapshot.pods if pod.uid in uids}
-    scheduler, found = snapshot.environment.spec.queue_scheduler, {}
+    environment, found = snapshot.environment.spec, {}
     for name, of_claim in demands.items():
         served = [pods[uid] for uids in of_claim.values() for uid in uids if uid in pods]
-        labels = owner_labels((pod.namespace for pod in served), (queue_of(pod, scheduler) for pod in served), of_claim)
+        labels = owner_labels(
+            (pod.namespace for pod in served), (queue_of(pod, environment) for pod in served), of_claim
+        )
         if OWNER_NAMESPACE in labels:
             found[name] = labels
     return found

@@ -80,8 +80,8 @@ class Pages:
             raise HTTPException(404, f"there is no node {name!r} with GPUs")
         claim = next((each for each in state.snapshot.node_claims if each.node_name == name), None)
         owner = str(node_owners(state.snapshot).get(name, ""))
-        scheduler = state.snapshot.environment.spec.queue_scheduler
-        queues = {each.pod.uid: queue_of(each.pod, scheduler) for each in row.pods}
+        environment = state.snapshot.environment.spec
+        queues = {each.pod.uid: queue_of(each.pod, environment) for each in row.pods}
         return self._page(
             request, state, "node.html", f"Node {name}", node=row, claim=claim, queues=queues, owner=owner
         )

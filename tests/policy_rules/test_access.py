@@ -63,6 +63,21 @@ def test_the_rule_agrees_with_the_verdict(access: list[Any], fields: dict[str, A
     assert all(verdict.message in each.message for each in found)
 
 
+@pytest.mark.parametrize(("key", "accepted"), [("example.com/pool", True), ("kai.scheduler/node-pool", False)])
+def test_the_node_pool_of_the_environment_names_the_queue_of_a_project(key: str, accepted: bool) -> None:
+    access = [{"namespaces": ["team"], "queues": ["shared-a"]}]
+    labels = {"project": "shared", "example.com/pool": "a", "kai.scheduler/node-pool": "b"}
+    settings: dict[str, Any] = {"access": access, "nodePoolLabelKey": key}
+    manifest = a_manifest(queue="", labels=labels)
+    found = broken(manifest, an_environment(nodeAutoProvisioning="enabled", **settings))
+    assert ("workspace-access" in [rule for rule, _ in found]) is not accepted
+    workspace = a_workspace(
+        namespace="team", queue="", instance_type=NC24, template=manifest["spec"]["inference"]["template"]
+    )
+    [verdict] = validate(a_snapshot(workspace, environment=an_observed_environment(nap=True, **settings)))
+    assert verdict.accepted is accepted
+
+
 def test_instance_types_are_checked_with_auto_provisioning_only() -> None:
     byo = an_environment(nodeAutoProvisioning="disabled", access=ONLY)
     assert "workspace-access" not in [rule for rule, _ in broken(a_manifest(instance_type=""), byo)]

@@ -14,7 +14,7 @@ from plimsoll.labels import QUEUE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup, Queue
-from tests.builders import A100_MIB, a_node, a_snapshot
+from tests.builders import A100_MIB, a_node, a_snapshot, an_environment
 from tests.queues.manifests import amounts, queue
 
 KAI = "kai-scheduler"
@@ -234,13 +234,14 @@ def test_a_pod_group_without_pods_uses_its_queue() -> None:
     ],
 )
 def test_the_queue_of_a_pod(labels: dict[str, str], scheduler: str, expected: str) -> None:
-    assert queue_of(a_bound_pod(labels=labels, schedulerName=scheduler), KAI) == expected
+    assert queue_of(a_bound_pod(labels=labels, schedulerName=scheduler), an_environment().spec) == expected
 
 
 def test_the_default_scheduler_puts_no_pod_into_a_queue() -> None:
     pod = a_bound_pod(labels={"project": "b"}, schedulerName="default-scheduler")
-    assert queue_of(pod, "default-scheduler") == ""
-    assert queue_of(a_bound_pod(labels={QUEUE: "a"}), "default-scheduler") == "a"
+    environment = an_environment(queueScheduler="default-scheduler").spec
+    assert queue_of(pod, environment) == ""
+    assert queue_of(a_bound_pod(labels={QUEUE: "a"}), environment) == "a"
 
 
 def test_the_load_of_queues_is_that_of_bound_pods() -> None:

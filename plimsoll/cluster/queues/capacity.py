@@ -6,8 +6,9 @@ from typing import NamedTuple
 from plimsoll.cluster.nodes import gpu_devices
 from plimsoll.cluster.profiles import discovery_of, mig_gpus
 from plimsoll.cluster.queues.amount import MILLI, Amount, total
+from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import AMD_GPU, Node
-from plimsoll.model.kai import NODE_POOL
+from plimsoll.model.kai import NODE_POOL_LABEL
 from plimsoll.model.meta import HostRequest
 from plimsoll.quantity import amount_in, parse_bytes, parse_cpu_milli
 
@@ -23,28 +24,29 @@ class QueueCapacity:
     result depends on the last update only. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._resource = ""
+        self._resource, self._label = "", NODE_POOL_LABEL
         self._nodes: tuple[Node, ...] = ()
         self._read: dict[str, _ReadNode] = {}
         self.amounts: Mapping[str, Amount] = {}
         """The sum of all nodes that count, by KAI's node pool."""
 
-    def update(self, nodes: tuple[Node, ...], gpu_resource: str) -> None:
-        if gpu_resource != self._resource:
-            self._resource, self._nodes, self._read = gpu_resource, (), {}
+    def update(self, nodes: tuple[Node, ...], environment: EnvironmentSpec) -> None:
+        resource, label = environment.gpu_resource, environment.node_pool_label
+        if (resource, label) != (self._resource, self._label):
+            self._resource, self._label, self._nodes, self._read = resource, label, (), {}
         if nodes is self._nodes:
             return
         self._nodes, self._read = nodes, {node.name: self._node(node) for node in nodes}
         counted: dict[str, list[Amount]] = {}
         for each in self._read.values():
             if each.capacity:
-                counted.setdefault(each.node.labels.get(NODE_POOL, ""), []).append(each.capacity)
+                counted.setdefault(label.of(each.node.labels), []).append(each.capacity)
         self.amounts = {shard: total(amounts) for shard, amounts in counted.items()}
 
     def shard_of(self, node: str) -> str | None:
         """KAI's node pool of the node of this name; None if it does not count."""
         found = self._read.get(node)
-        return None if found is None or found.capacity is None else found.node.labels.get(NODE_POOL, "")
+        return None if found is None or found.capacity is None else self._label.of(found.node.labels)
 
     def _node(self, node: Node) -> _ReadNode:
         known = self._read.get(node.name)

@@ -13,13 +13,16 @@ from plimsoll.cluster.queues.fields import faults
 from plimsoll.cluster.queues.tree import QueueTree
 from plimsoll.cluster.queues.users import KAI, QueueUse, queue_uses
 from plimsoll.errors import InvalidObjectError
-from plimsoll.model.kai import NODE_POOL, Queue
+from plimsoll.model.kai import NODE_POOL_LABEL, NodePoolLabel, Queue
 from plimsoll.model.meta import Finding, Severity, identify, in_order, section
 from plimsoll.text import shortlist
 
 
 def check_queues(
-    manifests: Iterable[Mapping[str, Any]], known: Collection[str] = (), deleted: Collection[str] = ()
+    manifests: Iterable[Mapping[str, Any]],
+    known: Collection[str] = (),
+    deleted: Collection[str] = (),
+    label: NodePoolLabel = NODE_POOL_LABEL,
 ) -> tuple[Finding, ...]:
     """Findings on the Queues among the manifests, and on the objects that name queues.
 
@@ -34,9 +37,9 @@ def check_queues(
         (manifest, use)
         for manifest in manifests
         if not is_queue(manifest) and not _metadata(manifest).get("deletionTimestamp")
-        for use in queue_uses(manifest)
+        for use in queue_uses(manifest, label)
     ]
-    tree = QueueTree(queues)
+    tree = QueueTree(queues, label)
     findings = [*_twice(queues), *_cycles(tree), *_missing_parents(tree, known), *_quotas(tree)]
     for queue in queues:
         findings += (
@@ -60,7 +63,7 @@ def use_problem(
     if queue in known:
         return None
     if queue in tree and node_pool is not None and node_pool != (own := tree.shard_of(queue)):
-        labels = [f"{NODE_POOL}={pool}" if pool else f"no label {NODE_POOL}" for pool in (own, node_pool)]
+        labels = [tree.label.shown(pool) for pool in (own, node_pool)]
         return (
             "queue-other-node-pool",
             f"names Queue {queue}, which has {labels[0]}, and its pods {labels[1]}: no scheduler of KAI sees both; "
@@ -105,8 +108,8 @@ def _missing_parents(tree: QueueTree, known: Collection[str]) -> Iterator[Findin
         if parent in tree and tree.shard_of(parent) != tree.shard_of(name):
             yield _finding(
                 name, "spec.parentQueue", "queue-parent-other-node-pool",
-                f"has another label {NODE_POOL} than its parent, Queue {parent}, and no scheduler of KAI sees both: "
-                "give both the same one",
+                f"has another label {tree.label.key} than its parent, Queue {parent}, and no scheduler of KAI sees "
+                "both: give both the same one",
             )  # fmt: skip
         if not parent or parent in tree or parent in known:
             continue
@@ -125,13 +128,11 @@ def _without_nodes(tree: QueueTree, manifests: Iterable[Mapping[str, Any]]) -> I
         for each in manifests
         if each["kind"] == "NodePool" and str(each["apiVersion"]).startswith("karpenter.sh/")
     ]
-    offered = {str(labels.get(NODE_POOL) or "") for labels in templates}
+    offered = {str(labels.get(tree.label.key) or "") for labels in templates}
     for name in tree if templates else ():
         if tree.is_leaf(name) and tree.shard_of(name) not in offered:
             wanted = tree.shard_of(name)
-            lacking = (
-                f"has {NODE_POOL}={wanted}, and no NodePool" if wanted else f"has no {NODE_POOL}, and each NodePool"
-            )
+            lacking = f"has {tree.label.shown(wanted)}, and {'no' if wanted else 'each'} NodePool"
             yield _finding(
                 name, "metadata.labels", "queue-without-node-pool",
                 f"{lacking} has it in the labels of its template: its pods get no new nodes; set it in a NodePool",

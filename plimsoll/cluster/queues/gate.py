@@ -24,8 +24,8 @@ class QueueGate:
     The caller keeps the order stable.
     """
 
-    def __init__(self, queues: Iterable[Queue], loads: Mapping[str, QueueLoad] | None = None) -> None:
-        self._tree = QueueTree(queues)
+    def __init__(self, queues: QueueTree | Iterable[Queue], loads: Mapping[str, QueueLoad] | None = None) -> None:
+        self._tree = queues if isinstance(queues, QueueTree) else QueueTree(queues)
         self._loads: defaultdict[str, QueueLoad] = defaultdict(QueueLoad)
         self._unfit: dict[str, str] = {}
         for name, load in (loads or {}).items():

@@ -64,7 +64,7 @@ def _first(usage: QueueUsage, names: Iterable[str], best: Mapping[str, QueuedPod
 def _heads(usage: QueueUsage) -> dict[str, QueuedPod]:
     """The first pod of each queue that it would admit: highest priority, then oldest."""
     tree = usage.tree
-    gate = QueueGate((tree.queue(name) for name in tree), usage.loads)
+    gate = QueueGate(tree, usage.loads)
     heads: dict[str, QueuedPod] = {}
     for each in sorted(usage.pending, key=_by_urgency):
         if each.queue not in heads and not gate.why_not(each.queue, each.requests, each.preemptible, each.rounding):

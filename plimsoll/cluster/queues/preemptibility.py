@@ -8,9 +8,10 @@ the pod are not observed.
 from typing import Final
 
 from plimsoll.labels import QUEUE
+from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import NODE_POOL, PodGroup, queue_in
-from plimsoll.model.meta import NodeRequirement, Placement
+from plimsoll.model.kai import NodePoolLabel, PodGroup
+from plimsoll.model.meta import Placement
 
 PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
 """Label of a pod or its owner: `preemptible`, `non-preemptible` or `semi-preemptible`."""
@@ -26,31 +27,31 @@ DEFAULT_QUEUE: Final = "default-queue"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
-def queue_of(pod: Pod, queue_scheduler: str, group: PodGroup | None = None) -> str:
+def queue_of(pod: Pod, environment: EnvironmentSpec, group: PodGroup | None = None) -> str:
     """The queue of a pod; empty for pods of other schedulers, as in KAI. That of a PodGroup never changes."""
     # Where queues go with the default scheduler, which does not know them, pods of every scheduler may name one.
-    known = queue_scheduler != DEFAULT_SCHEDULER
-    if known and pod.scheduler_name != queue_scheduler:
+    known = environment.queue_scheduler != DEFAULT_SCHEDULER
+    if known and pod.scheduler_name != environment.queue_scheduler:
         return ""
     if group is not None and group.queue:
         return group.queue
-    return queue_in(pod.labels) or DEFAULT_QUEUE if known else pod.labels.get(QUEUE, "")
+    if not known:
+        return pod.labels.get(QUEUE, "")
+    return environment.node_pool_label.queue_in(pod.labels) or DEFAULT_QUEUE
 
 
-def node_pool_of(pod: Pod, group: PodGroup | None = None) -> str:
+def node_pool_of(pod: Pod, label: NodePoolLabel, group: PodGroup | None = None) -> str:
     """KAI's node pool of a pod; empty for that of the scheduler without a shard. That of a PodGroup counts."""
-    return (group or pod).labels.get(NODE_POOL, "")
+    return label.of((group or pod).labels)
 
 
-def placed_in_shard(pod: Pod, group: PodGroup | None, queue_scheduler: str, *, sharded: bool) -> Placement:
+def placed_in_shard(pod: Pod, group: PodGroup | None, environment: EnvironmentSpec, *, sharded: bool) -> Placement:
     """The placement of a pod, with the nodes that its scheduler sees if that is KAI's."""
-    if pod.scheduler_name != queue_scheduler or queue_scheduler == DEFAULT_SCHEDULER:
+    scheduler, label = environment.queue_scheduler, environment.node_pool_label
+    if pod.scheduler_name != scheduler or scheduler == DEFAULT_SCHEDULER:
         return pod.placement
-    node_pool = node_pool_of(pod, group)
-    if not (sharded or node_pool):
-        return pod.placement
-    values = (node_pool,) if node_pool else ()
-    return pod.placement.on(NodeRequirement(NODE_POOL, "In" if node_pool else "DoesNotExist", values))
+    node_pool = node_pool_of(pod, label, group)
+    return pod.placement.on(label.requirement(node_pool)) if sharded or node_pool else pod.placement
 
 
 def is_preemptible(pod: Pod, group: PodGroup | None = None) -> bool:

@@ -76,7 +76,7 @@ class QueuedPods:
     def update(self, snapshot: Snapshot, changes: PodChanges | None = None) -> None:
         """Reads the snapshot. `changes` are those of its pods since the last one; None: reads all pods."""
         spec = snapshot.environment.spec
-        depends = (spec.queue_scheduler, spec.gpu_resource, spec.demand.gpu_tflops)
+        depends = (spec.queue_scheduler, spec.node_pool_label_key, spec.gpu_resource, spec.demand.gpu_tflops)
         if changes is None or depends != self._depends:
             self._forget()
             self._depends, changes = depends, PodChanges((), snapshot.pods)
@@ -163,7 +163,7 @@ class QueuedPods:
         if POD_GROUP_NAME in pod.annotations:
             group = self._groups.get(group_key(pod))
             self._by_group.setdefault(group_key(pod), set()).add(key)
-        queue, requests = queue_of(pod, spec.queue_scheduler, group), Amount.of(parts + counted.milli, pod.host)
+        queue, requests = queue_of(pod, spec, group), Amount.of(parts + counted.milli, pod.host)
         preemptible = is_preemptible(pod, group)
         queued = self._queued[key] = QueuedPod(pod, queue, requests, preemptible, node, group, counted.rounding)
         self._count(queued, add)

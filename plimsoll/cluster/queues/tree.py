@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any, Final, TypeGuard
 
 from plimsoll.cluster.queues.amount import MILLI, Resource
-from plimsoll.model.kai import NODE_POOL, UNLIMITED, Queue
+from plimsoll.model import Snapshot
+from plimsoll.model.kai import NODE_POOL_LABEL, UNLIMITED, NodePoolLabel, Queue
 from plimsoll.model.meta import section
 
 DEFAULT_PRIORITY: Final = 100
@@ -28,12 +29,17 @@ class QueueTree:
     Amounts that are not numbers count as 0, like missing ones; `check_queues` reports them.
     """
 
-    def __init__(self, queues: Iterable[Queue]) -> None:
+    def __init__(self, queues: Iterable[Queue], label: NodePoolLabel = NODE_POOL_LABEL) -> None:
+        self.label: Final = label
         self._queues: dict[str, Queue] = {}
         for queue in queues:
             self._queues.setdefault(queue.name, queue)
         self._lineages: dict[str, tuple[str, ...]] = {}
         self._amounts: dict[tuple[str, Resource], Amounts] = {}
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "QueueTree":
+        return cls(snapshot.queues, snapshot.environment.spec.node_pool_label)
 
     def __contains__(self, name: str) -> bool:
         return name in self._queues
@@ -64,7 +70,7 @@ class QueueTree:
 
     def shard_of(self, name: str) -> str:
         """KAI's node pool, to which the queue belongs; empty for that of the scheduler without a shard."""
-        return self._queues[name].labels.get(NODE_POOL, "")
+        return self.label.of(self._queues[name].labels)
 
     @cached_property
     def shards(self) -> Mapping[str, tuple[str, ...]]:
@@ -110,7 +116,7 @@ class QueueTree:
         if parent in path_to_root and not self._is_of_other_shard(path_to_root[-1], parent):
             return f"the parents of Queue {path_to_root[-1]} form a cycle"
         if parent in self:
-            return f"the parent of Queue {path_to_root[-1]}, {parent}, has another label {NODE_POOL}"
+            return f"the parent of Queue {path_to_root[-1]}, {parent}, has another label {self.label.key}"
         return f"the parent of Queue {path_to_root[-1]}, {parent}, does not exist"
 
     def _is_of_other_shard(self, name: str, parent: str) -> bool:

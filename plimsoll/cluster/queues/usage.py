@@ -78,10 +78,10 @@ class IncrementalUsage:
 
     def of(self, snapshot: Snapshot, past: PastUsage = NO_USAGE) -> QueueUsage:
         """`past` is what the queues used before, for time-based fair share."""
-        tree, pods, capacity = QueueTree(snapshot.queues), self._pods, self._capacity
+        tree, pods, capacity = QueueTree.of(snapshot), self._pods, self._capacity
         last, self._last = self._last, None  # nothing is known where this fails
         pods.update(snapshot, None if last is None else pod_changes(last, snapshot.pods))
-        capacity.update(snapshot.nodes, snapshot.environment.spec.gpu_resource)
+        capacity.update(snapshot.nodes, snapshot.environment.spec)
         self._last = snapshot.pods
         queued = tuple(pods.in_order(snapshot.pods))
         own = [each for each in queued if each.queue in tree]

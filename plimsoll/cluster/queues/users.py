@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from plimsoll.labels import GROUP, QUEUE
-from plimsoll.model.kai import NODE_POOL
+from plimsoll.model.kai import NODE_POOL_LABEL, NodePoolLabel
 from plimsoll.model.meta import section
 
 KAI: Final = "scheduling.run.ai"
@@ -20,24 +20,24 @@ class QueueUse(NamedTuple):
     """KAI's node pool of the pods, empty for that of the scheduler without a shard; None: it is said elsewhere."""
 
 
-def queue_uses(manifest: Mapping[str, Any]) -> Iterator[QueueUse]:
+def queue_uses(manifest: Mapping[str, Any], label: NodePoolLabel = NODE_POOL_LABEL) -> Iterator[QueueUse]:
     """Every place of a manifest that names a queue, at any depth: labels of the object and of its templates,
     `spec.queue` of a PodGroup or Workspace, `kaiScheduler.queue` of a TrainingRuntime."""
     group = str(manifest.get("apiVersion") or "").partition("/")[0]
-    kind, own = manifest.get("kind"), str(section(manifest, "metadata", "labels").get(NODE_POOL) or "")
+    kind, own = manifest.get("kind"), str(section(manifest, "metadata", "labels").get(label.key) or "")
     if (group, kind) in ((KAI, "PodGroup"), (GROUP, "Workspace")):
         named = str(section(manifest, "spec").get("queue") or "")
         if named:
             yield QueueUse("spec.queue", named, own if kind == "PodGroup" else None)
-    yield from _uses(manifest, "", own, of_pod=kind in ("Pod", "PodGroup"))
+    yield from _uses(manifest, "", own, label, of_pod=kind in ("Pod", "PodGroup"))
 
 
-def _uses(value: Any, path: str, own: str, *, of_pod: bool = True) -> Iterator[QueueUse]:
+def _uses(value: Any, path: str, own: str, label: NodePoolLabel, *, of_pod: bool = True) -> Iterator[QueueUse]:
     """`own` is the node pool by the label of the whole object, which KAI takes before that of a pod; `of_pod`: whether
     the metadata of this object is that of pods."""
     if isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _uses(item, f"{path}[{number}]", own)
+            yield from _uses(item, f"{path}[{number}]", own, label)
         return
     if not isinstance(value, Mapping):
         return
@@ -46,7 +46,7 @@ def _uses(value: Any, path: str, own: str, *, of_pod: bool = True) -> Iterator[Q
         if name == "metadata":
             labels = section(item, "labels")
             named = str(labels.get(QUEUE) or "")
-            node_pool = own or (str(labels.get(NODE_POOL) or "") if of_pod else None)
+            node_pool = own or (str(labels.get(label.key) or "") if of_pod else None)
             if named:
                 yield QueueUse(f"{here}.labels[{QUEUE}]", named, node_pool)
         elif name == "kaiScheduler":
@@ -54,4 +54,4 @@ def _uses(value: Any, path: str, own: str, *, of_pod: bool = True) -> Iterator[Q
             if named:
                 yield QueueUse(f"{here}.queue", named)
         else:
-            yield from _uses(item, here, own)
+            yield from _uses(item, here, own, label)

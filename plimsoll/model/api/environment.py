@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic.aliases import AliasPath
 
-from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL
+from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, is_label_key
 from plimsoll.model.api.capacity_type import CapacityType
 from plimsoll.model.api.catalog_settings import CatalogSettings
 from plimsoll.model.api.delta_record import DeltaRecord
@@ -18,6 +18,7 @@ from plimsoll.model.api.model_parameters import DeclaredPreset
 from plimsoll.model.api.policies import Policies
 from plimsoll.model.api.preset_pods import PresetPods
 from plimsoll.model.api.workspace_parts import Weights
+from plimsoll.model.kai import NODE_POOL, NodePoolLabel
 from plimsoll.model.meta import Condition, Described, ObservedObject, Reported, Taint
 
 
@@ -124,6 +125,12 @@ class NodeCondition(Described):
     """The status by which the node is not usable."""
 
 
+def _label_key(key: str) -> str:
+    if key and not is_label_key(key):
+        raise ValueError("is not the key of a label: write it as nodePoolLabelKey in KAI's Config")
+    return key
+
+
 class EnvironmentSpec(Described):
     """The settings of a cluster."""
 
@@ -154,6 +161,9 @@ class EnvironmentSpec(Described):
     estimator: EstimatorSettings = EstimatorSettings()
     queue_scheduler: str = Field(default="kai-scheduler", min_length=1, max_length=253)
     """Scheduler of the pods of a Workspace that names a queue."""
+    node_pool_label_key: Annotated[str, Field(max_length=317), AfterValidator(_label_key)] = NODE_POOL
+    """Key of the label with which KAI divides a cluster among SchedulingShards: as `spec.global.nodePoolLabelKey` of
+    KAI's Config; empty: its schedulers see everything."""
     inference_image: str = "vllm/vllm-openai:v0.32.0"
     """Image that serves presets."""
     inference_user: int = Field(default=2000, ge=0, le=2**31 - 1)
@@ -208,6 +218,11 @@ class EnvironmentSpec(Described):
         """The extended resource that nodes with these labels announce for their GPUs."""
         sharing = self.demand.sharing_of(labels.get(NODEPOOL, ""), labels.get(INSTANCE_TYPE, ""))
         return sharing.resource or self.gpu_resource
+
+    @property
+    def node_pool_label(self) -> NodePoolLabel:
+        """The reader of KAI's node pools."""
+        return NodePoolLabel(self.node_pool_label_key)
 
     @property
     def auto_provisioning(self) -> bool:

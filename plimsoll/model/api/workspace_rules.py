@@ -5,7 +5,6 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll.model.api.environment import EnvironmentSpec
 from plimsoll.model.api.workspace import WorkspaceSpec
-from plimsoll.model.kai import queue_in
 from plimsoll.model.meta import dig
 
 INSTANCE_TYPE_FORBIDDEN: Final = "instanceType must be empty when node auto-provisioning is disabled (BYO scenario)"
@@ -157,7 +156,7 @@ def tenancy_violation(
     access = environment.access_of(namespace)
     if access is None:
         return None
-    named = queue or queue_in(labels)
+    named = queue or environment.node_pool_label.queue_in(labels)
     if named and access.queues is not None and named not in access.queues:
         said = QUEUE_NOT_ALLOWED.format(namespace=namespace, queue=named, allowed=_listed(access.queues))
         return Violation("spec.queue" if queue else "spec.inference.template.metadata.labels", said)

@@ -1,5 +1,6 @@
 """KAI's API: Queue, PodGroup, Topology, SchedulingShard, GPU shares and reservations."""
 
+from plimsoll.model.kai.node_pool_label import NODE_POOL, NODE_POOL_LABEL, PROJECT, NodePoolLabel
 from plimsoll.model.kai.pod_group import (
     POD_GROUP_NAME,
     SUB_GROUP_NAME,
@@ -9,7 +10,6 @@ from plimsoll.model.kai.pod_group import (
     group_key,
 )
 from plimsoll.model.kai.queue import UNLIMITED, Queue, QueueName, QueueResource, QueueResources, QueueSpec
-from plimsoll.model.kai.queue_labels import NODE_POOL, PROJECT, queue_in
 from plimsoll.model.kai.reservation import (
     APP,
     FORMER_NAMESPACE,
@@ -47,6 +47,7 @@ __all__ = [
     "NAMESPACE",
     "NAMESPACES",
     "NODE_POOL",
+    "NODE_POOL_LABEL",
     "POD_GROUP_NAME",
     "PROJECT",
     "RESERVATION_APP",
@@ -54,6 +55,7 @@ __all__ = [
     "SUB_GROUP_NAME",
     "UNLIMITED",
     "GPUShare",
+    "NodePoolLabel",
     "PodGroup",
     "Queue",
     "QueueName",
@@ -67,6 +69,5 @@ __all__ = [
     "TopologyConstraint",
     "group_key",
     "is_share_annotation",
-    "queue_in",
     "shareable_memory_mib",
 ]

@@ -8,6 +8,6 @@ from plimsoll.model.meta import ObservedObject
 
 class SchedulingShard(ObservedObject):
     node_pool: str = Field(default="", validation_alias=AliasPath("spec", "partitionLabelValue"))
-    """Value of the label `kai.scheduler/node-pool`; empty: of nodes, queues and pods without the label."""
+    """Value of the label of KAI's node pool; empty: of nodes, queues and pods without the label."""
     strategy: str = Field(default="", validation_alias=AliasPath("spec", "placementStrategy", "gpu"))
     """`spread`; else pods that share GPUs are packed."""

@@ -1,11 +1,11 @@
-"""Reads the manifests that the checks of queues need: Queues, PodGroups and pods with a queue."""
+"""Reads the manifests that the checks of queues need: the Environment, Queues, PodGroups and pods with a queue."""
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
-from plimsoll.labels import QUEUE
+from plimsoll.labels import API_VERSION, QUEUE
 
 
 class _Listed(NamedTuple):
@@ -16,6 +16,7 @@ class _Listed(NamedTuple):
 
 
 _LISTED: Final = (
+    _Listed(API_VERSION, "Environment", f"/apis/{API_VERSION}/environments", {}),
     _Listed("scheduling.run.ai/v2", "Queue", "/apis/scheduling.run.ai/v2/queues", {}),
     _Listed("scheduling.run.ai/v2alpha2", "PodGroup", "/apis/scheduling.run.ai/v2alpha2/podgroups", {}),
     _Listed(

@@ -29,7 +29,7 @@ from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import VENDOR_RESOURCES, Pod
 from plimsoll.model.dra import DeviceClass
-from plimsoll.model.kai import NODE_POOL, POD_GROUP_NAME, PodGroup, group_key
+from plimsoll.model.kai import NODE_POOL_LABEL, POD_GROUP_NAME, NodePoolLabel, PodGroup, group_key
 from plimsoll.model.meta import NodeRequirement, Placement
 from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.classes.gang import gang_key, gang_levels
@@ -52,6 +52,7 @@ class ClassMembers:
     """Pods whose request cannot be read."""
     groups: PodGroups = field(default_factory=dict)
     """Their PodGroups."""
+    label: NodePoolLabel = NODE_POOL_LABEL
 
     @cached_property
     def in_gangs(self) -> Mapping[str, Pod]:
@@ -67,7 +68,7 @@ class ClassMembers:
     @cached_property
     def node_pools(self) -> Mapping[str, str]:
         """KAI's node pool of those with shares that are in one."""
-        pools = {uid: node_pool_of(each.pod, self._group_of(each.pod)) for uid, each in self.shares.items()}
+        pools = {uid: node_pool_of(each.pod, self.label, self._group_of(each.pod)) for uid, each in self.shares.items()}
         return {uid: pool for uid, pool in pools.items() if pool}
 
     def _group_of(self, pod: Pod) -> PodGroup | None:
@@ -104,6 +105,7 @@ class ClassMembers:
             dict(sorted(item for each in parts for item in each.whole.items())),
             dict(sorted(item for each in parts for item in each.unreadable.items())),
             {key: group for each in parts for key, group in each.groups.items()},
+            parts[0].label if parts else NODE_POOL_LABEL,
         )
 
 
@@ -125,6 +127,7 @@ class Classes:
         self.sharded = False
         """Whether anything of the last snapshot, pods apart, belongs to a node pool of KAI."""
         self._groups: dict[tuple[str, str], PodGroup] = {}
+        self._label = NODE_POOL_LABEL
         self._of_shards: set[tuple[str, str]] = set()
         """Keys of the PodGroups of node pools of KAI."""
         self._given_groups: tuple[PodGroup, ...] = ()
@@ -144,14 +147,18 @@ class Classes:
 
     def update(self, snapshot: Snapshot, changes: PodChanges | None) -> Mapping[str, NamespaceClasses]:
         """The classes by namespace. `changes` None: reads all pods."""
-        environment, regrouped = snapshot.environment.spec, self._take_groups(snapshot.pod_groups)
+        environment = snapshot.environment.spec
+        if environment.node_pool_label != self._label:
+            self._label = environment.node_pool_label
+            self._of_shards = {key for key, group in self._groups.items() if self._label.key in group.labels}
+        regrouped = self._take_groups(snapshot.pod_groups)
         self.sharded = bool(self._of_shards) or is_sharded(snapshot)
         overlaid = frozenset[str]().union(*(overlay.resources for overlay in snapshot.node_overlays))
         of_environment = (environment.demand, environment.gpu_resource, environment.queue_scheduler, environment.access)
         claims_why = why_claims_are_left(snapshot)
         vendors = planned_vendors(snapshot)
         classes = snapshot.device_classes
-        depends = (*of_environment, overlaid, vendors, self.sharded, claims_why, classes)
+        depends = (*of_environment, self._label, overlaid, vendors, self.sharded, claims_why, classes)
         if changes is None or depends != self._depends:
             changes, self._depends = PodChanges((), snapshot.pods), depends
             self._members, self._pods, self._places, self._of_group = {}, {}, {}, {}
@@ -177,7 +184,7 @@ class Classes:
             for demand_class in changed:
                 classes.pop(demand_class, None)
                 if demand_class in members:
-                    classes[demand_class] = _members_of(members[demand_class].values(), self._groups)
+                    classes[demand_class] = _members_of(members[demand_class].values(), self._groups, self._label)
             found[namespace] = NamespaceClasses(namespace, classes, dict(self._pods.get(namespace, {})))
         return found
 
@@ -210,7 +217,7 @@ class Classes:
             self._groups.pop(group.key, None)
             self._of_shards.discard(group.key)
         self._groups |= {group.key: group for group in new}
-        self._of_shards |= {group.key for group in new if NODE_POOL in group.labels}
+        self._of_shards |= {group.key for group in new if self._label.key in group.labels}
         return {group.key for group in (*gone, *new)}
 
     def _of_groups(self, groups: Collection[tuple[str, str]]) -> list[PodShare | ShareRefusal]:
@@ -232,8 +239,8 @@ class Classes:
     def _class_for(self, pod: Pod, environment: EnvironmentSpec) -> DemandClass:
         """The pod's class. Its queue is that of its PodGroup, which KAI never changes, else the one that KAI will
         use; its nodes are those that KAI's scheduler of its node pool sees."""
-        scheduler, group = environment.queue_scheduler, self._groups.get(group_key(pod)) if self._groups else None
-        placement = placed_in_shard(pod, group, scheduler, sharded=self.sharded)
+        group = self._groups.get(group_key(pod)) if self._groups else None
+        placement = placed_in_shard(pod, group, environment, sharded=self.sharded)
         if environment.access:
             placement = _allowed(placement, pod.namespace, environment)
         if pod.mounted and self._storage is not None:
@@ -244,7 +251,7 @@ class Classes:
                 placement = placed
         claims = pod.claimed.requests if pod.claimed is not None else ()
         ordered = claims if any(claim.has_alternatives for claim in claims) else ()
-        return DemandClass(placement, queue_of(pod, scheduler, group), pod.scheduler_name, ordered)
+        return DemandClass(placement, queue_of(pod, environment, group), pod.scheduler_name, ordered)
 
     def _leave(self, uid: str) -> None:
         self._without_volume.pop(uid, None)
@@ -348,7 +355,7 @@ def why_claims_are_left(snapshot: Snapshot) -> str:
     return ""
 
 
-def _members_of(members: Collection[PodShare | ShareRefusal], groups: PodGroups) -> ClassMembers:
+def _members_of(members: Collection[PodShare | ShareRefusal], groups: PodGroups, label: NodePoolLabel) -> ClassMembers:
     """Sorted by UID."""
     shares: dict[str, PodShare] = {}
     whole: dict[str, PodShare] = {}
@@ -367,7 +374,7 @@ def _members_of(members: Collection[PodShare | ShareRefusal], groups: PodGroups)
         else:
             shares[uid] = member
     keys = {group_key(member.pod) for member in members} if groups else ()
-    return ClassMembers(shares, whole, unreadable, {key: groups[key] for key in keys if key in groups})
+    return ClassMembers(shares, whole, unreadable, {key: groups[key] for key in keys if key in groups}, label)
 
 
 def uid_of(pod: Pod) -> str:

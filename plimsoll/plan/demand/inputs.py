@@ -7,7 +7,7 @@ from functools import cached_property
 
 from plimsoll.cluster.pools import PoolLimits, Room
 from plimsoll.cluster.profiles import NodeProfile
-from plimsoll.cluster.queues import QueueGate
+from plimsoll.cluster.queues import QueueGate, QueueTree
 from plimsoll.model.api import DemandSettings, EnvironmentSpec
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup, Queue, Topology, group_key
@@ -56,8 +56,8 @@ class DemandInputs:
 
     def gate(self) -> QueueGate | None:
         """None if the cluster has no queues: all pods are admitted."""
-        queues = self.cluster.snapshot.queues
-        return QueueGate(queues, self.cluster.queue_loads) if queues else None
+        snapshot = self.cluster.snapshot
+        return QueueGate(QueueTree.of(snapshot), self.cluster.queue_loads) if snapshot.queues else None
 
     @cached_property
     def topologies(self) -> Mapping[str, Topology]:

@@ -10,7 +10,7 @@ from plimsoll.cluster.profiles import NodeProfile, unmet_conditions
 from plimsoll.labels import WORKSPACE
 from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Node
-from plimsoll.model.kai import NODE_POOL, GPUShare, Topology, TopologyConstraint
+from plimsoll.model.kai import GPUShare, NodePoolLabel, Topology, TopologyConstraint
 from plimsoll.model.meta import EPHEMERAL_STORAGE, HostRequest, Placement, PodRules
 from plimsoll.packing.nodes import HOST
 from plimsoll.plan.classes import Refusal, RefusalReason
@@ -82,20 +82,20 @@ def no_level(level: TopologyConstraint, topology: Topology | None) -> Refusal:
     )
 
 
-def no_shard(pool: str) -> Refusal:
-    own = f"{NODE_POOL}={pool}" if pool else f"no label {NODE_POOL}"
+def no_shard(label: NodePoolLabel, pool: str) -> Refusal:
     return Refusal(
         RefusalReason.NOT_ALLOWED,
-        f"it has {own}, and no SchedulingShard of KAI has this partitionLabelValue: no scheduler serves it",
+        f"it has {label.shown(pool)}, and no SchedulingShard of KAI has this partitionLabelValue: no scheduler "
+        "serves it",
         "correct the label, or create the SchedulingShard",
     )
 
 
-def other_shard(queue: str, of_queue: str, of_pod: str) -> Refusal:
-    names = [f"{NODE_POOL}={pool}" if pool else f"no label {NODE_POOL}" for pool in (of_queue, of_pod)]
+def other_shard(label: NodePoolLabel, queue: str, of_queue: str, of_pod: str) -> Refusal:
     return Refusal(
         RefusalReason.QUEUE,
-        f"QueueDoesNotExist: Queue {queue} has {names[0]}, and the pod {names[1]}: no scheduler of KAI sees both",
+        f"QueueDoesNotExist: Queue {queue} has {label.shown(of_queue)}, and the pod {label.shown(of_pod)}: no "
+        "scheduler of KAI sees both",
         "give both the same label, or use a queue of the pod's node pool",
     )
 

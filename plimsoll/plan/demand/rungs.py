@@ -8,7 +8,6 @@ from functools import cache, cached_property
 from plimsoll.cluster.pods import PodShare
 from plimsoll.cluster.queues import placed_in_shard
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import NODE_POOL
 from plimsoll.model.meta import HostRequest, Placement, condition_of
 from plimsoll.packing.nodes import PodNeed, Rules
 from plimsoll.plan.classes import ClassMembers, ClassNeeds, DemandClass, Kinds, KnownNeeds, Refusal, gang_levels
@@ -143,8 +142,8 @@ class DemandProblem:
         return self._no_node(placement, pod.host)
 
     def _without_access(self, pod: Pod) -> Placement:
-        scheduler = self.inputs.environment.queue_scheduler
-        return placed_in_shard(pod, self.inputs.group_of(pod), scheduler, sharded=self.inputs.cluster.sharded)
+        inputs = self.inputs
+        return placed_in_shard(pod, inputs.group_of(pod), inputs.environment, sharded=inputs.cluster.sharded)
 
     def _offered(self, placement: Placement) -> bool:
         """Whether pods of this placement can use a node that the cluster has or may have."""
@@ -242,17 +241,17 @@ def _ended(rungs: ClassRungs, present: Collection[str]) -> Iterator[tuple[str, R
 def _of_other_shard(rungs: ClassRungs, inputs: DemandInputs) -> Iterator[tuple[str, Refusal]]:
     """Pods whose queue is of another node pool of KAI, or whose node pool has no SchedulingShard: no scheduler sees
     both."""
-    if inputs.shards and rungs.demand_class.scheduler == inputs.environment.queue_scheduler:
-        pool_of = rungs.members.node_pools
-        without = {uid: pool_of.get(uid, "") for uid in rungs.members.shares}
-        yield from ((uid, no_shard(pool)) for uid, pool in without.items() if pool not in inputs.shards)
-    queue, pools = inputs.queue(rungs.demand_class.queue), rungs.members.node_pools
+    label, pools = inputs.environment.node_pool_label, rungs.members.node_pools
+    if label.key and inputs.shards and rungs.demand_class.scheduler == inputs.environment.queue_scheduler:
+        without = {uid: pools.get(uid, "") for uid in rungs.members.shares}
+        yield from ((uid, no_shard(label, pool)) for uid, pool in without.items() if pool not in inputs.shards)
+    queue = inputs.queue(rungs.demand_class.queue)
     if queue is not None:
-        pool_of_queue = queue.labels.get(NODE_POOL, "")
+        pool_of_queue = label.of(queue.labels)
         for uid in rungs.members.shares if pool_of_queue else pools:
             pool = pools.get(uid, "")
             if pool != pool_of_queue:
-                yield uid, other_shard(queue.name, pool_of_queue, pool)
+                yield uid, other_shard(label, queue.name, pool_of_queue, pool)
 
 
 def _grace_ends(inputs: DemandInputs) -> Iterator[tuple[str, datetime]]:

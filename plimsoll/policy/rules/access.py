@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from plimsoll.labels import GROUP, QUEUE
 from plimsoll.model.api import NAMESPACE_NOT_NAMED, NONE_ALLOWED, QUEUE_NOT_ALLOWED, TYPE_NOT_ALLOWED, tenancy_violation
-from plimsoll.model.kai import NODE_POOL, PROJECT
+from plimsoll.model.kai import PROJECT
 from plimsoll.model.meta import section
 from plimsoll.policy.cel import message, setting, value
 from plimsoll.policy.cel import text as quoted
@@ -34,7 +34,8 @@ def _allowed(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fau
 
 
 def _label(key: str) -> str:
-    return f"('{key}' in variables.podLabels ? variables.podLabels['{key}'] : '')"
+    """The pods' label whose key is the value of an expression."""
+    return f"({key} in variables.podLabels ? variables.podLabels[{key}] : '')"
 
 
 _ENTRY: Final = "variables.access[0]"
@@ -46,10 +47,13 @@ _VARIABLES: Final = {
     "namespaceNamed": "size(variables.accessEntries) == 0 || size(variables.access) > 0",
     "ownQueue": value("object", "spec.queue", "''"),
     "podLabels": value("object", "spec.inference.template.metadata.labels", "{}"),
-    "project": f"{_label(PROJECT)} != '' && {_label(NODE_POOL)} != ''"
-    f" ? {_label(PROJECT)} + '-' + {_label(NODE_POOL)} : {_label(PROJECT)}",
-    "requestedQueue": f"variables.ownQueue != '' ? variables.ownQueue"
-    f" : {_label(QUEUE)} != '' ? {_label(QUEUE)} : variables.project",
+    "nodePool": _label(setting("node_pool_label_key")),
+    "projectLabel": _label(quoted(PROJECT)),
+    "project": "variables.projectLabel != '' && variables.nodePool != ''"
+    " ? variables.projectLabel + '-' + variables.nodePool : variables.projectLabel",
+    "queueLabel": _label(quoted(QUEUE)),
+    "requestedQueue": "variables.ownQueue != '' ? variables.ownQueue"
+    " : variables.queueLabel != '' ? variables.queueLabel : variables.project",
     "queueAllowed": f"variables.requestedQueue == '' || size(variables.access) == 0 || !has({_ENTRY}.queues)"
     f" || variables.requestedQueue in {_ENTRY}.queues",
     "requestedTypes": f"[{value('object', 'spec.resource.instanceType', quoted(''))}].filter(each, each != '')"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from plimsoll.labels import GROUP, QUEUE
-from plimsoll.model.kai import PROJECT, queue_in
+from plimsoll.model.kai import PROJECT
 from plimsoll.model.meta import Declared, section
 from plimsoll.policy.cel import has_controller, option, setting
 from plimsoll.policy.context import KAI_SCHEDULER, PolicyContext
@@ -28,7 +28,7 @@ class SchedulerOptions(Declared):
 
 def _unnamed(manifest: Manifest, context: PolicyContext, _: Any) -> Iterator[Fault]:
     if is_kind(manifest, GROUP, "Workspace"):
-        named = text(section(manifest, "spec"), "queue") or queue_in(template_labels(manifest))
+        named = text(section(manifest, "spec"), "queue") or context.node_pool_label.queue_in(template_labels(manifest))
         if context.queues is not None and not named:
             yield Fault("spec.queue", "spec.queue is not set: set it to the leaf queue of its pods")
         return

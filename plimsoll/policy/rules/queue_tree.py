@@ -22,7 +22,7 @@ class KnownQueues(Declared):
 
 def queue_findings(manifests: Sequence[Manifest], context: PolicyContext, options: KnownQueues) -> Iterator[Finding]:
     """Raises InvalidObjectError if a manifest is not a Kubernetes object."""
-    for finding in check_queues(manifests, options.queues):
+    for finding in check_queues(manifests, options.queues, label=context.node_pool_label):
         # If no queue is known, queues are declared elsewhere.
         if finding.rule != UNKNOWN_RULE or context.queues is not None:
             yield finding
@@ -66,19 +66,19 @@ RULES: Final = (
     _rule(
         "queue-other-node-pool",
         "An object has the label of KAI's node pool of its queue: no scheduler sees both otherwise.",
-        "Give both the same label kai.scheduler/node-pool.",
+        "Give both the same label of KAI's node pool.",
         _USERS,
     ),
     _rule(
         "queue-parent-other-node-pool",
         "A queue has the label of KAI's node pool of its parent.",
-        "Give both the same label kai.scheduler/node-pool.",
+        "Give both the same label of KAI's node pool.",
     ),
     Rule(
         "queue-without-node-pool",
         Family.QUEUES,
         "A NodePool has the label of KAI's node pool of a queue in its template.",
-        "Set the label kai.scheduler/node-pool in the template of a NodePool.",
+        "Set the label of the queue's node pool in the template of a NodePool.",
         ("Queue", "NodePool"),
         severity=Severity.WARNING,
     ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from plimsoll.cluster.queues import queue_of
 from plimsoll.labels import GPU_PRODUCT
 from plimsoll.model import Plan, Snapshot
-from plimsoll.model.api import GPUDemandStatus
+from plimsoll.model.api import EnvironmentSpec, GPUDemandStatus
 from plimsoll.model.cluster import Pod
 from plimsoll.plan.owned import request_objects
 from plimsoll.plan.requests import NodeRequest
@@ -81,8 +81,8 @@ def demand_rows(snapshot: Snapshot, plan: Plan, wanted: Filter) -> tuple[DemandR
             statuses[report.name] = report.status
     pods = {pod.uid: pod for pod in snapshot.pods}
     requests = _requests(snapshot, plan)
-    scheduler = snapshot.environment.spec.queue_scheduler
-    rows = (_row(name, status, pods, requests, scheduler) for name, status in sorted(statuses.items()))
+    environment = snapshot.environment.spec
+    rows = (_row(name, status, pods, requests, environment) for name, status in sorted(statuses.items()))
     return tuple(row for row in rows if _shown(row, wanted))
 
 
@@ -109,10 +109,10 @@ def _row(
     status: GPUDemandStatus,
     pods: Mapping[str, Pod],
     requests: Mapping[tuple[str, str], NodeRequest],
-    scheduler: str,
+    environment: EnvironmentSpec,
 ) -> DemandRow:
     waiting = [
-        WaitingPod(pod.namespace, pod.name, queue_of(pod, scheduler), each.share, pod.creation_timestamp)
+        WaitingPod(pod.namespace, pod.name, queue_of(pod, environment), each.share, pod.creation_timestamp)
         for each in status.pods
         if (pod := pods.get(each.uid)) is not None
     ]

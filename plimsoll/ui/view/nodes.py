@@ -11,7 +11,7 @@ from plimsoll.cost import NodeCost, Prices, node_cost
 from plimsoll.labels import NODEPOOL, WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Node, Pod
-from plimsoll.model.kai import NAMESPACES, NODE_POOL
+from plimsoll.model.kai import NAMESPACES
 from plimsoll.packing import GPU_MILLI
 from plimsoll.ui.view.segments import Bar, Use, gpu_bars, summed
 
@@ -63,16 +63,17 @@ class _Kept(NamedTuple):
 
 class NodeRows:
     """The rows of one cluster. A row is computed again only when its node, its pods or its owners change, and all of
-    them when the prices or the scheduler of queues do."""
+    them when the prices, the scheduler of queues or the label of its node pools do."""
 
     def __init__(self) -> None:
         self._accounts = SnapshotAccounts()
-        self._settings: tuple[Prices, str] = (Prices({}), "")
+        self._settings: tuple[Prices, str, str] = (Prices({}), "", "")
         self._rows: dict[str, _Kept] = {}
 
     def update(self, snapshot: Snapshot, prices: Prices) -> tuple[NodeRow, ...]:
         """Nodes with GPUs, shared devices or MIG slices, by name."""
-        settings = (prices, snapshot.environment.spec.queue_scheduler)
+        spec = snapshot.environment.spec
+        settings = (prices, spec.queue_scheduler, spec.node_pool_label_key)
         if settings != self._settings:
             self._settings, self._rows = settings, {}
         pods, owners = bound_pods(snapshot.pods), _owners(snapshot)
@@ -108,16 +109,16 @@ def _row(
     using = [pod for pod in pods if not is_reservation(pod, NAMESPACES)]
     shares = read_shares(using, environment.gpu_resource).found
     claiming = {f"{pod.namespace}/{pod.name}": pod for pod in using if pod.resource_claims}
-    bars = gpu_bars(account, shares, claiming, environment.queue_scheduler, bool(owners))
+    bars = gpu_bars(account, shares, claiming, environment, bool(owners))
     amounts = summed(bars)
     of_parts = {name for each in account.devices for name in each.pods}
     sharing = [pod for pod in using if f"{pod.namespace}/{pod.name}" in of_parts]
-    queues = {queue_of(pod, environment.queue_scheduler) for pod in sharing}
+    queues = {queue_of(pod, environment) for pod in sharing}
     queues |= {segment.queue for bar in bars for segment in bar}
     return NodeRow(
         name=node.name,
         pool=node.labels.get(NODEPOOL, ""),
-        shard=node.labels.get(NODE_POOL, ""),
+        shard=environment.node_pool_label.of(node.labels),
         instance_type=node.instance_type,
         product=account.kind,
         state=_state(node),

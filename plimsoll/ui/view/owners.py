@@ -39,11 +39,11 @@ def owner_facts(snapshot: Snapshot, wanted: Filter, plan: Plan | None = None) ->
     if plan is not None:
         statuses |= {each.name: each.status for each in plan.demands if each.status is not None}
     pods = {pod.uid: pod for pod in snapshot.pods} if statuses else {}
-    scheduler = snapshot.environment.spec.queue_scheduler
+    environment = snapshot.environment.spec
     for name, status in statuses.items():
         own = [pod for each in status.pods if (pod := pods.get(each.uid)) is not None]
         found[f"GPUDemand {name}"] = OwnerFacts(
-            frozenset(pod.namespace for pod in own), frozenset(queue_of(pod, scheduler) for pod in own)
+            frozenset(pod.namespace for pod in own), frozenset(queue_of(pod, environment) for pod in own)
         )
     return found
 

@@ -9,6 +9,7 @@ from typing import Final
 from plimsoll.cluster.ledger import GpuAccount, GpuGroup
 from plimsoll.cluster.pods import PodShare
 from plimsoll.cluster.queues import queue_of
+from plimsoll.model.api import EnvironmentSpec
 from plimsoll.model.cluster import Pod
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.text import shortlist
@@ -46,28 +47,32 @@ Bar = tuple[Segment, ...]
 
 
 def gpu_bars(
-    account: GpuAccount, shares: Sequence[PodShare], claiming: Mapping[str, Pod], scheduler: str, reserved: bool
+    account: GpuAccount,
+    shares: Sequence[PodShare],
+    claiming: Mapping[str, Pod],
+    environment: EnvironmentSpec,
+    reserved: bool,
 ) -> tuple[Bar, ...]:
     """A bar for each GPU of a node, in the order of the account: groups, GPUs that are used as a whole, free GPUs.
 
-    `shares` are those of the node's pods; `claiming` are those that have claims, by `namespace/name`. `scheduler` is
-    the one that reads queues; `reserved` is whether free GPUs are reserved for a Workspace.
+    `shares` are those of the node's pods; `claiming` are those that have claims, by `namespace/name`. `reserved` is
+    whether free GPUs are reserved for a Workspace.
     """
     free = Use.RESERVED if reserved else Use.FREE
-    bars = [_group_bar(group, scheduler, free) for group in account.groups]
+    bars = [_group_bar(group, environment, free) for group in account.groups]
     whole: list[Bar] = [
-        (_claimed(claim.partition("/")[0], pods, claiming, scheduler),)
+        (_claimed(claim.partition("/")[0], pods, claiming, environment),)
         for claim, pods, devices in account.claims
         for _ in range(devices)
     ]
     for each in () if account.driver else shares:  # there, claims have the devices of all pods
         if each.share.whole and each.share.resource == account.vendor_resource:
-            whole += [(_segment(each.pod, GPU_MILLI, scheduler),)] * each.share.devices
+            whole += [(_segment(each.pod, GPU_MILLI, environment),)] * each.share.devices
     whole += [(Segment(Use.OTHER, GPU_MILLI),)] * (account.whole - len(whole))
     pods = {claim: names for claim, names, _ in account.claims}
     for device in account.shared:
         parts = (
-            _claimed(claim.partition("/")[0], pods.get(claim, ()), claiming, scheduler, min(GPU_MILLI, round(milli)))
+            _claimed(claim.partition("/")[0], pods.get(claim, ()), claiming, environment, min(GPU_MILLI, round(milli)))
             for claim, milli in device.claims
         )
         bars.append(_filled(tuple(part for part in parts if part.milli), free if device.free else Use.OTHER))
@@ -75,11 +80,15 @@ def gpu_bars(
 
 
 def _claimed(
-    namespace: str, names: Iterable[str], claiming: Mapping[str, Pod], scheduler: str, milli: int = GPU_MILLI
+    namespace: str,
+    names: Iterable[str],
+    claiming: Mapping[str, Pod],
+    environment: EnvironmentSpec,
+    milli: int = GPU_MILLI,
 ) -> Segment:
     """A GPU, or a part of one, that the pods of one claim have: of the queue of the first that is known."""
     keys = [f"{namespace}/{name}" for name in names]
-    queue = next((queue_of(claiming[key], scheduler) for key in keys if key in claiming), "")
+    queue = next((queue_of(claiming[key], environment) for key in keys if key in claiming), "")
     return Segment(Use.QUEUE if queue else Use.OTHER, milli, queue, ", ".join(keys))
 
 
@@ -98,15 +107,15 @@ def in_order(amounts: dict[tuple[Use, str], int]) -> Bar:
     return tuple(Segment(use, milli, queue) for (use, queue), milli in found if milli)
 
 
-def _group_bar(group: GpuGroup, scheduler: str, free: Use) -> Bar:
+def _group_bar(group: GpuGroup, environment: EnvironmentSpec, free: Use) -> Bar:
     if not group.members:
         return (Segment(Use.RESERVED, GPU_MILLI, pods=shortlist(group.reservations)),)
-    segments = tuple(_segment(member.pod, member.milli, scheduler) for member in group.members)
+    segments = tuple(_segment(member.pod, member.milli, environment) for member in group.members)
     return _filled(segments, free if group.free_milli else Use.OTHER)
 
 
-def _segment(pod: Pod, milli: Milli, scheduler: str) -> Segment:
-    queue, counted = queue_of(pod, scheduler), min(GPU_MILLI, round(milli))
+def _segment(pod: Pod, milli: Milli, environment: EnvironmentSpec) -> Segment:
+    queue, counted = queue_of(pod, environment), min(GPU_MILLI, round(milli))
     return Segment(Use.QUEUE if queue else Use.OTHER, counted, queue, f"{pod.namespace}/{pod.name}")
 
 
