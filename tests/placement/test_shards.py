@@ -46,6 +46,8 @@ def test_a_queue_of_another_shard_is_refused_by_name() -> None:
     why = refused(planned(*POOLS, *QUEUES, a_share("a", "w"), a_share("b", "q", WORKERS)))
     assert why["uid-a"].startswith("QueueDoesNotExist: Queue w")
     assert why["uid-b"].startswith("QueueDoesNotExist: Queue q")
+    nowhere = refused(planned(*POOLS[1:], *QUEUES, a_share("a", "w")))
+    assert nowhere["uid-a"].startswith("QueueDoesNotExist: Queue w"), "no node has room for it either"
 
 
 def test_the_pod_group_decides() -> None:

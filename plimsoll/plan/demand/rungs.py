@@ -201,13 +201,14 @@ def _unserved(problem: DemandProblem) -> Iterator[tuple[str, Refusal]]:
         yield from ((uid, refusal) for uid, (_, refusal) in rungs.members.unreadable.items())
         yield from _not_planned(rungs.members)
         yield from _without_level(rungs.members, problem.inputs)
-        yield from _of_other_shard(rungs, problem.inputs)
         yield from _ended(rungs, present)
         if rungs.rungs[-1]:
             for uid, too_large in rungs.on_all.refused.items():
                 yield uid, BLOCKED if problem.fits_blocked(uid) else too_large
         else:
             yield from ((uid, problem.why_no_node(uid)) for uid in rungs.members.shares)
+        # Last, as it counts before all others: whatever nodes there are, no scheduler sees such a pod.
+        yield from _of_other_shard(rungs, problem.inputs)
 
 
 def _not_planned(members: ClassMembers) -> Iterator[tuple[str, Refusal]]:
