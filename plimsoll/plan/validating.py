@@ -38,9 +38,11 @@ from plimsoll.plan.workspaces import (
     other_vendor,
     others,
     placement_of,
+    queue_of_other_shard,
     refused_by_pod_security,
     refused_settings,
     refused_volume,
+    shards_of_queues,
     shared_volumes,
     unplaced_volume,
     unread,
@@ -108,13 +110,15 @@ def _evaluate(view: ClusterView, ended: frozenset[str]) -> tuple[Found, Judge]:
 
     holdings, namespaces, places = view.holdings, view.observed.namespaces, volume_places(view)
     labels = {each.name: each.labels for each in namespaces}
-    shared = (settings, view.models, missing, view.observed.node_classes, ended)
+    shards = shards_of_queues(view)
+    shared = (settings, view.models, missing, view.observed.node_classes, ended, shards)
 
     def judged(workspace: Workspace) -> Sizing | Refusal:
         volumes = places[workspace.key]
         return (
             forbidden(workspace, settings)
             or _reserved(workspace, settings)
+            or queue_of_other_shard(workspace, settings, shards)
             or unsupported(workspace, settings)
             or refused_volume(workspace, settings, view.models)
             or refused_settings(workspace, settings)

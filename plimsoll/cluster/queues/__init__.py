@@ -7,6 +7,7 @@ from plimsoll.cluster.queues.gate import QueueGate
 from plimsoll.cluster.queues.load import NO_LOAD, QueueLoad
 from plimsoll.cluster.queues.order import NextGpu, next_gpu
 from plimsoll.cluster.queues.preemptibility import (
+    DEFAULT_SCHEDULER,
     PRIORITY_CLASS,
     is_preemptible,
     node_pool_of,
@@ -23,6 +24,7 @@ from plimsoll.cluster.queues.usage import IncrementalUsage, QueueUsage, queue_us
 from plimsoll.cluster.queues.users import queue_uses
 
 __all__ = [
+    "DEFAULT_SCHEDULER",
     "MILLI",
     "NOTHING",
     "NO_LOAD",

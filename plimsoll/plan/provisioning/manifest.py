@@ -139,7 +139,9 @@ def requirements(target: NodeTarget, environment: Environment) -> list[dict[str,
     for item in selector.match_expressions:
         if item.key not in (INSTANCE_TYPE, OS):
             found.append(expression(item.key, item.operator, *item.values))
-    found += [expression(each.key, each.operator, *each.values) for each in conditions_of(target.volumes) or ()]
+    # Labels that nodes must not have, those of KAI's node pools, are on no node for which nothing requires them.
+    required = [each for each in conditions_of(target.volumes) or () if each.operator != "DoesNotExist"]
+    found += [expression(each.key, each.operator, *each.values) for each in required]
     for key in sorted(selector.match_labels):
         # As a label of a NodeClaim it would override the provider's, and not restrict what it chooses.
         if is_chosen(key) and key not in (INSTANCE_TYPE, OS):

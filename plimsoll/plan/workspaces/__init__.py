@@ -25,6 +25,7 @@ from plimsoll.plan.workspaces.refused_fields import (
 )
 from plimsoll.plan.workspaces.replicas import startable
 from plimsoll.plan.workspaces.reserved import ended_reservations
+from plimsoll.plan.workspaces.shard import queue_of_other_shard, shards_of_queues
 from plimsoll.plan.workspaces.taken_names import name_conflicts
 from plimsoll.plan.workspaces.volumes import (
     placement_of,
@@ -74,11 +75,13 @@ __all__ = [
     "pod_security",
     "pool_fields",
     "pool_requirements",
+    "queue_of_other_shard",
     "refused_by_pod_security",
     "refused_settings",
     "refused_volume",
     "requested_disk_gib",
     "server_allowance",
+    "shards_of_queues",
     "shared_volumes",
     "spec_hash",
     "startable",

@@ -88,7 +88,7 @@ class NodeCriteria(NamedTuple):
     host: tuple[tuple[str, int], ...] = ()
     """CPU, memory and disk that a pod needs."""
     volumes: Placement = ANYWHERE
-    """Where its volumes are."""
+    """Where its volumes and KAI's node pool of its pods are."""
     claims: bool = False
     """Whether its pods get their GPUs by claims."""
 
@@ -118,7 +118,9 @@ class NodeCriteria(NamedTuple):
     def why_unusable(self, node: Node) -> str:
         """Why its pods cannot be on the node now; empty if they can."""
         problem = why_unusable(node, self.tolerance)
-        return problem or ("" if self.volumes.allows(node.labels, node.name) else "not where its volumes are")
+        if problem or self.volumes.allows(node.labels, node.name):
+            return problem
+        return "not where its volumes are, or not in KAI's node pool of its pods"
 
 
 @dataclass

@@ -392,7 +392,10 @@ def _remedy(workspace: Workspace, key: str) -> str:
     if any(item.key == key for item in resource.label_selector.requirements()):
         return "change resource.labelSelector or resource.instanceType"
     if key != CAPACITY_TYPE:
-        return "its volumes are there; change resource.instanceType, or use a volume where the NodePool has nodes"
+        return (
+            "its volumes, or KAI's node pool of its pods, are there; change resource.instanceType, or use a volume "
+            "where the NodePool has nodes"
+        )
     return "change nodeClaims.capacityType of the Environment, or resource.instanceType"
 
 

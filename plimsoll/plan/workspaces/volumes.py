@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from plimsoll.cluster.queues import is_sharded
 from plimsoll.cluster.volumes import NoVolume, conditions_of
 from plimsoll.estimating import BYTES_PER_GIB, preset_of
 from plimsoll.model import Reason, Refusal
@@ -11,6 +12,7 @@ from plimsoll.model.api import EnvironmentSpec, Inference, Workspace
 from plimsoll.model.cluster import VolumeClaim, read_claims
 from plimsoll.model.meta import ANYWHERE, Placement, check_volume_source, dig
 from plimsoll.plan.view import ClusterView
+from plimsoll.plan.workspaces.shard import in_shard
 from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.quantity import parse_quantity
 from plimsoll.text import counted, shortlist
@@ -73,15 +75,15 @@ def _unfit(weights: _Volume, inference: Inference, models: ModelCatalog) -> str:
 
 
 def volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
-    """The nodes where the claims of each Workspace are, by namespace and name."""
-    arguments = (view.by_age, view.settings, view.storage, view.models)
+    """The nodes where the claims of each Workspace are, and KAI's node pool of its pods, by namespace and name."""
+    arguments = (view.by_age, view.settings, view.storage, view.models, is_sharded(view.observed))
     return view.known.result("volumes", arguments, partial(_volume_places, view))
 
 
 def _volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
     return {
         workspace.key: _too_small(workspace, view)
-        or view.storage.narrowed(ANYWHERE, workspace.namespace, _claims(workspace, view.settings))
+        or view.storage.narrowed(in_shard(workspace, view), workspace.namespace, _claims(workspace, view.settings))
         for workspace in view.by_age
     }
 
