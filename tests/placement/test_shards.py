@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.cluster.queues import QueueTree, next_gpu, queue_usage
+from plimsoll.cluster.queues import QueuedPods, QueueTree, next_gpu, queue_usage
 from plimsoll.model.kai import NODE_POOL, PodGroup, Queue, SchedulingShard
 from tests.builders import a_node_pool, a_queue, a_snapshot, a_waiting_pod, an_environment
 from tests.demand.plans import on_nodes, planned, refused, requests_of
@@ -99,6 +99,19 @@ def test_the_next_gpu_is_one_of_the_shard_of_the_pod() -> None:
     following = next_gpu(queue_usage(a_snapshot(*QUEUES, *nodes, runs, waits, other)))
     assert following is not None
     assert (following.pod.pod.name, following.free) == ("other", True)
+
+
+def test_a_pod_that_the_scheduler_of_its_queue_does_not_see_counts_for_no_queue() -> None:
+    nodes = [a_host("n0", gpus=2), a_host("n1", gpus=2, more=WORKERS)]
+    lost = a_waiting_pod("lost", gpus=1, queue="w")
+    runs = a_waiting_pod("runs", gpus=1, queue="w", node="n1", phase="Running")
+    usage = queue_usage(a_snapshot(*QUEUES, *nodes, lost, runs))
+    assert (usage.waiting["w"].gpu, usage.allocated["w"].gpu, usage.fair["w"].gpu) == (0, 0, 0)
+    assert {shard: amount.gpu for shard, amount in usage.totals.items()} == {"": 2000, "workers": 1000}
+    assert next_gpu(usage) is None
+    queued = QueuedPods()
+    queued.update(a_snapshot(*QUEUES, *nodes, lost, runs))
+    assert queued.in_use == {"w"}, "it may not be deleted, as they name it"
 
 
 def a_scheduling_shard(pool: str, strategy: str = "") -> SchedulingShard:

@@ -9,7 +9,13 @@ from typing import Any
 from plimsoll.cluster.pods import PodChanges, ShareRefusal, is_reservation, node_of, read_request, value_changes
 from plimsoll.cluster.queues.amount import NOTHING, Amount
 from plimsoll.cluster.queues.load import NO_LOAD, QueueLoad
-from plimsoll.cluster.queues.preemptibility import is_preemptible, priority_of, queue_of
+from plimsoll.cluster.queues.preemptibility import (
+    DEFAULT_SCHEDULER,
+    is_preemptible,
+    node_pool_of,
+    priority_of,
+    queue_of,
+)
 from plimsoll.cluster.queues.request import NO_GPUS, GpuFigures, counted_on, mig_milli, seen_by_kai
 from plimsoll.model import Snapshot
 from plimsoll.model.api import EnvironmentSpec
@@ -20,10 +26,11 @@ from plimsoll.packing import GPU_MILLI, Milli
 
 @dataclass(frozen=True, slots=True)
 class QueuedPod:
-    """A pod that requests GPUs, with its queue; empty if it has none."""
+    """A pod that requests GPUs, with its queue."""
 
     pod: Pod
     queue: str
+    """Empty if it has none, or one of another node pool of KAI, which the scheduler of the pod does not see."""
     requests: Amount
     preemptible: bool
     node: str = ""
@@ -31,6 +38,8 @@ class QueuedPod:
     group: PodGroup | None = None
     rounding: Milli = 0
     """Thousandths of a GPU that KAI compares with limits and quotas above `requests` before it places the pod."""
+    named: str = ""
+    """The queue that it names, whatever its scheduler sees."""
 
     @property
     def priority(self) -> int:
@@ -72,13 +81,18 @@ class QueuedPods:
         because its node is not known yet."""
         self._given_groups: tuple[PodGroup, ...] = ()
         self._groups: dict[Key, PodGroup] = {}
+        self._shards: dict[str, str] = {}
+        """KAI's node pools of the queues that are in one."""
 
     def update(self, snapshot: Snapshot, changes: PodChanges | None = None) -> None:
         """Reads the snapshot. `changes` are those of its pods since the last one; None: reads all pods."""
         spec = snapshot.environment.spec
-        depends = (spec.queue_scheduler, spec.node_pool_label_key, spec.gpu_resource, spec.demand.gpu_tflops)
+        label = spec.node_pool_label
+        shards = {queue.name: pool for queue in snapshot.queues if (pool := label.of(queue.labels))}
+        depends = (spec.queue_scheduler, label, shards, spec.gpu_resource, spec.demand.gpu_tflops)
         if changes is None or depends != self._depends:
             self._forget()
+            self._shards = shards
             self._depends, changes = depends, PodChanges((), snapshot.pods)
         again = self._update_nodes(snapshot.nodes, spec) | self._update_groups(snapshot.pod_groups)
         for pod in changes.gone:
@@ -163,10 +177,18 @@ class QueuedPods:
         if POD_GROUP_NAME in pod.annotations:
             group = self._groups.get(group_key(pod))
             self._by_group.setdefault(group_key(pod), set()).add(key)
-        queue, requests = queue_of(pod, spec, group), Amount.of(parts + counted.milli, pod.host)
+        named, requests = queue_of(pod, spec, group), Amount.of(parts + counted.milli, pod.host)
+        queue = named if self._is_seen(pod, spec, group, named) else ""
         preemptible = is_preemptible(pod, group)
-        queued = self._queued[key] = QueuedPod(pod, queue, requests, preemptible, node, group, counted.rounding)
+        queued = QueuedPod(pod, queue, requests, preemptible, node, group, counted.rounding, named)
+        self._queued[key] = queued
         self._count(queued, add)
+
+    def _is_seen(self, pod: Pod, spec: EnvironmentSpec, group: PodGroup | None, queue: str) -> bool:
+        """Whether a scheduler of KAI sees both the pod and its queue."""
+        if spec.queue_scheduler == DEFAULT_SCHEDULER:
+            return True
+        return node_pool_of(pod, spec.node_pool_label, group) == self._shards.get(queue, "")
 
     def _leave(self, pod: Pod) -> None:
         self._refused.pop(pod.key, None)
@@ -179,7 +201,7 @@ class QueuedPods:
 
     def _count(self, queued: QueuedPod, change: Callable[[Any, Any], Any]) -> None:
         name = queued.queue
-        self._users[name] = change(self._users[name], 1)
+        self._users[queued.named] = change(self._users[queued.named], 1)
         if name and queued.node:
             load = QueueLoad.of(queued.requests, preemptible=queued.preemptible)
             self._loads[name] = change(self._loads.get(name, NO_LOAD), load)
