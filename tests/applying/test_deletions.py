@@ -26,6 +26,7 @@ from tests.applying.states import (
     live,
 )
 from tests.applying.test_states import FakeStack, a_keeper, a_shard
+from tests.pages import CHECKOUT
 
 DRAINED, KEPT = a_claim("drained"), a_claim("kept")
 KEYS = [ObjectKey.of(DRAINED), ObjectKey.of(KEPT)]
@@ -269,3 +270,10 @@ def test_a_backup_of_an_older_release_is_changed_before_its_engine_deletes_objec
     assert shard.apply(part("drained"), lambda _: None).result(30).deleted == (KEYS[0],)
     shard.call_off().result(30)
     assert (recorded(stack.state), stack.by_name) == ({"kept"}, ())
+
+
+def test_every_request_to_delete_has_the_uid_as_a_precondition() -> None:
+    """By name alone, an object that took the name would be deleted."""
+    sources = {path: path.read_text() for path in (CHECKOUT / "plimsoll").rglob("*.py")}
+    deleting = {path.name: "preconditions" in text for path, text in sources.items() if 'request("DELETE"' in text}
+    assert deleting == {"objects.py": True, "step_writer.py": True, "demands.py": True}
