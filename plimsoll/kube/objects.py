@@ -77,9 +77,10 @@ class Objects:
                 return None
             raise
 
-    def labelled(self, kind: Kind, selector: str) -> list[Object]:
+    def labelled(self, kind: Kind, selector: str, *, metadata_only: bool = False) -> list[Object]:
         """The objects of a kind, in all namespaces, that match a label selector; none if the kind is not served."""
-        listed = self._listed(kind, query={"labelSelector": selector})
+        accept = {"accept": _METADATA_LIST} if metadata_only else {}
+        listed = self._listed(kind, query={"labelSelector": selector}, **accept)
         # Items of a list have no apiVersion and kind.
         return [{**item, "apiVersion": kind.api_version, "kind": kind.kind} for item in listed]
 

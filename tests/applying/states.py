@@ -142,7 +142,7 @@ class FakeCluster(Objects):
         found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         self.deleted.append(name)
 
-    def labelled(self, kind: Kind, selector: str) -> list[dict[str, Any]]:
+    def labelled(self, kind: Kind, selector: str, *, metadata_only: bool = False) -> list[dict[str, Any]]:
         key, _, value = selector.partition("=")
         return [
             each

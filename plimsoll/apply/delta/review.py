@@ -180,11 +180,15 @@ class Reviewer:
         self._all(delete, [(key, uid) for key, uid in deletions.items() if uid])
         return refused
 
-    def labelled(self, kinds: Iterable[Kind], stack: str | None = None) -> list[Manifest]:
+    def labelled(
+        self, kinds: Iterable[Kind], stack: str | None = None, *, metadata_only: bool = False
+    ) -> list[Manifest]:
         """Live objects of these kinds whose label names the stack, or any stack. Raises ClusterUnreachableError."""
         selector = SHARD if stack is None else f"{SHARD}={stack}"
         try:
-            return [each for kind in kinds for each in self._objects.labelled(kind, selector)]
+            return [
+                each for kind in kinds for each in self._objects.labelled(kind, selector, metadata_only=metadata_only)
+            ]
         except ConnectionFailedError as error:
             raise _unreachable(error) from None
 

@@ -176,7 +176,7 @@ class StateKeeper:
         if not resources:
             return []
         kinds = {kind_of_key(key) for key in resources}
-        listed = self._reviewer.labelled(kinds, self._stack.name)
+        listed = self._reviewer.labelled(kinds, self._stack.name, metadata_only=True)
         live = {ObjectKey.of(each): each["metadata"]["uid"] for each in listed}
         # Labels can be removed, so only reading the object itself shows that it was deleted.
         suspects = [key for key, resource in resources.items() if live.get(key) != resource.uid]
