@@ -4,18 +4,21 @@
 
 The stacks are filled with NodeClaims that nothing launches, in a folder. `create` and `delete` are the seconds until
 one more object is confirmed and until one is, by a pre-started update, which has read the state already; `next` those
-from then until the state is written and the next update waits. By default a stack gets no new objects from 150 on, as
-long as another has room: this is what a stack costs that was filled in spite of that.
+from then until the state is written and the next update waits. `cpu` is the CPU time of both together: of this process,
+of the engine that applied it, and of its plugin. By default a stack gets no new objects from 150 on, as long as another
+has room: this is what a stack costs that was filled in spite of that.
 """
 
 import os
 import shutil
 import tempfile
 import time
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
+import psutil
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -61,6 +64,9 @@ def main(
     table = Table("seconds, p50", f"{beside:,}", f"{resources:,}", "ratio", box=None)
     for name, ratio in ratios.items():
         table.add_row(name, f"{small[name]['p50']:.2f}", f"{large[name]['p50']:.2f}", f"{ratio:g}")
+    for name in ("controller", "engine", "plugin"):
+        seconds = [each["cpu"][name]["p50"] for each in (small, large)]
+        table.add_row(f"CPU of the {name}", *(f"{each:.2f}" for each in seconds))
     Console().print(table)
     Console().print(f"filling, seconds for 1,000 objects: {small['fill']:g} and {large['fill']:g}")
 
@@ -75,17 +81,48 @@ def _measured(sandbox: Sandbox, connection: Connection, folder: Path, size: int,
             _apply(writer, _creating(f"s{size}", range(first, min(size, first + AT_ONCE))))
         filled = time.monotonic() - began
         found: dict[str, list[float]] = {"create": [], "delete": [], "next": []}
+        cpu: dict[str, list[float]] = {"controller": [], "engine": [], "plugin": []}
         for number in range(size, size + times):
             plan = _creating(f"s{size}", [number])
             for name in ("create", "delete"):
                 _await_pre_started(writer)
+                plan = plan if name == "create" else _deleting(writer, plan)
+                used = CpuTimes(writer)
                 began = time.monotonic()
-                _apply(writer, plan if name == "create" else _deleting(writer, plan))
+                _apply(writer, plan)
                 found[name].append(time.monotonic() - began)
                 began = time.monotonic()
-                _await_pre_started(writer)
+                _await_pre_started(writer, used.look)
                 found["next"].append(time.monotonic() - began)
-        return {"fill": round(1000 * filled / size, 1)} | {name: spread(seconds) for name, seconds in found.items()}
+                for process, seconds in used.taken().items():
+                    cpu[process].append(seconds)
+        times_of = {name: spread(seconds) for name, seconds in found.items()}
+        return {"fill": round(1000 * filled / size, 1), **times_of, "cpu": {key: spread(cpu[key]) for key in cpu}}
+
+
+class CpuTimes:
+    """CPU seconds of this process, of the engine of the pre-started update and of its plugin, as long as these run."""
+
+    def __init__(self, writer: Applier) -> None:
+        (pid,) = writer.engines
+        engine = psutil.Process(pid)
+        self._processes = {"engine": [engine], "plugin": engine.children(recursive=True)}
+        self._before = {name: self._seconds(name) for name in self._processes}
+        self._last = dict(self._before)
+        self._own = time.process_time()
+
+    def look(self) -> None:
+        """To be called until the engine has ended: what it took is not known afterwards."""
+        for name in self._processes:
+            with suppress(psutil.Error):
+                self._last[name] = self._seconds(name)
+
+    def taken(self) -> dict[str, float]:
+        others = {name: self._last[name] - self._before[name] for name in self._processes}
+        return {"controller": time.process_time() - self._own, **others}
+
+    def _seconds(self, name: str) -> float:
+        return sum(sum(each.cpu_times()[:2]) for each in self._processes[name])
 
 
 def _apply(writer: Applier, plan: Plan) -> None:
@@ -94,9 +131,10 @@ def _apply(writer: Applier, plan: Plan) -> None:
         raise PlimsollError(f"An operation failed: {next(iter(outcome.failed.values()))}.")
 
 
-def _await_pre_started(writer: Applier) -> None:
+def _await_pre_started(writer: Applier, meanwhile: Callable[[], None] = lambda: None) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
     while not writer.pre_started:
+        meanwhile()
         if time.monotonic() > deadline:
             raise PlimsollError(f"No update is pre-started after {WAIT_SECONDS:g} s.")
         time.sleep(0.02)
