@@ -344,7 +344,7 @@ class _Limits:
             if isinstance(sizing, Sizing):
                 nodes = _running(view, workspace, sizing, self.existing.get(workspace.key, ()))
                 self._running[workspace.key] = nodes
-                self._namespaces.count(workspace, nodes * (sizing.gpus or 0))
+                self._namespaces.count(workspace, nodes * (sizing.gpus or 0), sizing.resource)
 
     def exceeded(self, workspace: Workspace, sizing: Sizing, there: int) -> Refusal | None:
         """Why it would exceed a limit; else what it needs is counted. `there` is the number of its existing nodes."""
@@ -372,11 +372,12 @@ class _Limits:
         pool = types.pool(offered, access, wanted) if offered is not None else None
         of_pool = growth, gpus, pool, offered.resource if offered is not None else ""
         problem = self._budget.short(*of_pool) if environment.auto_provisioning else ""
-        problem = problem or namespaces.short(workspace.namespace, more * gpus * GPU_MILLI)
+        asked = workspace.namespace, more * gpus * GPU_MILLI, sizing.resource
+        problem = problem or namespaces.short(*asked)
         if problem:
             return Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: lower inference.replicas, or raise the limit")
         self._budget.subtract(*of_pool)
-        namespaces.subtract(workspace.namespace, more * gpus * GPU_MILLI)
+        namespaces.subtract(*asked)
         return None
 
 

@@ -12,12 +12,14 @@ from plimsoll.cluster.profiles import Source
 from plimsoll.cluster.queues import gpus_held, queue_usage
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL, WORKSPACE
 from plimsoll.model.api import Environment
-from plimsoll.model.cluster import Node, Pod
+from plimsoll.model.cluster import Node, Pod, ResourceQuota
 from plimsoll.model.karpenter import NodeOverlay
 from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.classes import RefusalReason
-from plimsoll.plan.demand import DemandPlan
+from plimsoll.plan.demand import DemandPlan, DemandPlanner
+from plimsoll.plan.limits import NamespaceBudget
 from plimsoll.plan.requests import NodeRequest
+from plimsoll.plan.view import ClusterView
 from tests.builders import (
     a_gpu_node,
     a_node_pool,
@@ -242,6 +244,20 @@ def test_the_limit_of_the_environment_counts_all_vendors() -> None:
     found = plan(POOL, declared(), *(asking(f"pod-{number}", AMD, 8) for number in range(2)), room=room)
     assert len(found.nodes) == 1
     assert "limits.gpus" in " ".join(refused(found).values())
+
+
+@pytest.mark.parametrize(
+    ("hard", "nodes"), [({AMD: "8"}, 1), ({AMD: "16"}, 2), ({XE: "0"}, 2), ({"nvidia.com/gpu": "0"}, 2)]
+)
+def test_a_resource_quota_bounds_pods_with_its_resource(hard: dict[str, str], nodes: int) -> None:
+    """One that allows no more GPUs of NVIDIA leaves no pods with others out."""
+    spec = {"hard": {f"requests.{name}": number for name, number in hard.items()}}
+    pods = [asking(f"pod-{number}", AMD, 8) for number in range(2)]
+    quota = ResourceQuota.read({"metadata": {"name": "gpus", "namespace": pods[0].namespace}, "spec": spec})
+    snapshot = a_snapshot(POOL, declared(), *pods, quota, environment=environment())
+    found = DemandPlanner().plan(snapshot, namespaces=NamespaceBudget(ClusterView(snapshot)))
+    assert len(found.nodes) == nodes
+    assert len(refused(found)) == 2 - nodes
 
 
 @pytest.mark.parametrize(("resource", "admitted"), [(AMD, 1), (XE, 2)])

@@ -8,7 +8,7 @@ import pytest
 from plimsoll import labels
 from plimsoll.model import Plan, Reason, Verdict
 from plimsoll.model.api import Workspace
-from plimsoll.model.cluster import Node
+from plimsoll.model.cluster import Node, ResourceQuota
 from plimsoll.plan import plan, validate
 from tests.builders import (
     a_claim,
@@ -17,6 +17,7 @@ from tests.builders import (
     a_node_profile,
     a_snapshot,
     a_template,
+    a_waiting_pod,
     a_workspace,
     an_environment,
 )
@@ -175,6 +176,44 @@ def test_limits_of_the_environment_and_its_namespaces_count_all_vendors() -> Non
     for settings in ({"limits": {"gpus": 7}}, {"access": [{"namespaces": ["default"], "gpus": 7}]}):
         verdict, _ = planned(workspace, a_pool(), declared(), **settings)
         assert verdict.reason is Reason.LIMIT_EXCEEDED, verdict.message
+
+
+@pytest.mark.parametrize(
+    ("hard", "accepted"),
+    [({XE: "7"}, False), ({XE: "8"}, True), ({I915: "0"}, True), ({"nvidia.com/gpu": "0"}, True), ({}, True)],
+)
+def test_a_resource_quota_bounds_gpus_of_its_resource(hard: dict[str, str], accepted: bool) -> None:
+    """The apiserver would refuse the pods of nodes that were bought."""
+    spec = {"hard": {f"requests.{name}": number for name, number in hard.items()}}
+    quota = ResourceQuota.read({"metadata": {"name": "gpus", "namespace": "default"}, "spec": spec})
+    verdict, _ = planned(a_workspace(instance_type=MAX), a_pool(), declared(), quota)
+    assert verdict.accepted is accepted
+    assert accepted or f"requests.{XE}" in verdict.message
+
+
+def test_pods_and_nodes_of_a_namespace_count_by_their_resource() -> None:
+    """Of 12, pods have 4 already, and as many of NVIDIA, which count for `access` only."""
+    spec = {"hard": {f"requests.{XE}": "12", "requests.nvidia.com/gpu": "4"}}
+    quota = ResourceQuota.read({"metadata": {"name": "gpus", "namespace": "default"}, "spec": spec})
+    pods = [
+        a_waiting_pod(name, namespace="default").model_copy(
+            update={
+                "annotations": {},
+                "containers": ({"name": "main", "resources": {"limits": {name: "4"}}},),
+                "node_name": "n1",
+                "phase": "Running",
+            }
+        )
+        for name in (XE, "nvidia.com/gpu")
+    ]
+    workspace = a_workspace(instance_type=MAX)
+    for quotas, most, accepted in (([quota], 16, True), ([], 15, False), ([quota], 15, False)):
+        settings = {"access": [{"namespaces": ["default"], "gpus": most}]}
+        verdict, found = planned(workspace, a_pool(), declared(), *pods, *quotas, **settings)
+        assert verdict.accepted is accepted, verdict.message
+        assert bool(found.creations) is accepted
+    two, _ = planned(a_workspace(instance_type=MAX, replicas=2), a_pool(), declared(), *pods, quota)
+    assert "4 are in use, and 16 more" in two.message
 
 
 def test_vendors_share_a_node_pool_and_not_its_limits() -> None:

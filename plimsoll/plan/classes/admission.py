@@ -23,6 +23,8 @@ class Asked(NamedTuple):
     namespace: str = ""
     milli: Milli = 0
     """Thousandths of GPUs that it takes of what its namespace may have."""
+    resource: str = ""
+    """The extended resource of its GPUs, where that is not the Environment's."""
 
 
 class NamespaceLimits(Protocol):
@@ -30,8 +32,8 @@ class NamespaceLimits(Protocol):
 
     bounded: bool
 
-    def short(self, namespace: str, milli: Milli) -> str:
-        """Why the namespace may not have that much more; empty if it may."""
+    def short(self, namespace: str, milli: Milli, resource: str = "") -> str:
+        """Why the namespace may not have that much more of the resource; empty if it may."""
 
     def exhausted(self, namespace: str) -> str:
         """Why the namespace may have nothing more; empty if it may."""
@@ -39,7 +41,7 @@ class NamespaceLimits(Protocol):
     def left(self, namespace: str) -> Milli | None:
         """What it may have more; None: as much as it asks for."""
 
-    def subtract(self, namespace: str, milli: Milli) -> None:
+    def subtract(self, namespace: str, milli: Milli, resource: str = "") -> None:
         """Counts that much more as in use."""
 
     def copy(self) -> "NamespaceLimits":
@@ -54,7 +56,7 @@ class Gate:
     limits: NamespaceLimits | None = None
 
     def why_not(self, asked: Asked) -> Refusal | None:
-        over = self.limits.short(asked.namespace, asked.milli) if self.limits is not None else ""
+        over = self.limits.short(asked.namespace, asked.milli, asked.resource) if self.limits is not None else ""
         if over:
             return _beyond(asked.namespace, over)
         if self.queues is None:
@@ -68,11 +70,11 @@ class Gate:
         KAI compares each beside those that it has placed, at last the one that is rounded most.
         """
         left = self.limits.copy() if self.limits is not None else None
-        for namespace, milli in _of_namespaces(asked).items() if left is not None else ():
+        for (namespace, resource), milli in _of_namespaces(asked).items() if left is not None else ():
             assert left is not None
-            if over := left.short(namespace, milli):
+            if over := left.short(namespace, milli, resource):
                 return _beyond(namespace, over)
-            left.subtract(namespace, milli)
+            left.subtract(namespace, milli, resource)
         sums: dict[tuple[str, bool], tuple[Amount, Milli]] = {}
         for each in asked:
             key = (each.queue, each.preemptible)
@@ -120,10 +122,11 @@ def _never_admitted(gate: Gate, requested: Mapping[str, Asked], gangs: Sequence[
     return found
 
 
-def _of_namespaces(asked: Iterable[Asked]) -> dict[str, Milli]:
-    found: dict[str, Milli] = {}
+def _of_namespaces(asked: Iterable[Asked]) -> dict[tuple[str, str], Milli]:
+    found: dict[tuple[str, str], Milli] = {}
     for each in asked:
-        found[each.namespace] = found.get(each.namespace, 0) + each.milli
+        key = each.namespace, each.resource
+        found[key] = found.get(key, 0) + each.milli
     return found
 
 

@@ -127,12 +127,18 @@ def _tight_queues(problem: DemandProblem, gate: QueueGate, whole: Mapping[str, C
 
 def _tight_namespaces(standing: Standing, limits: NamespaceLimits, whole: Mapping[str, ClassRungs]) -> set[str]:
     """The namespaces that may not have all that their pods ask for."""
-    sums: dict[str, Milli] = {}
+    left, sums = limits.copy(), dict[tuple[str, str], Milli]()
     asked = [(uid, rungs) for rungs in standing.problem.classes for uid in rungs.needs if standing.may_have_place(uid)]
     for uid, rungs in (*asked, *whole.items()):
-        namespace = rungs.pod(uid).pod.namespace
-        sums[namespace] = sums.get(namespace, 0) + _milli(rungs, uid)
-    return {namespace for namespace, milli in sums.items() if limits.short(namespace, milli)}
+        share = rungs.pod(uid)
+        key = share.pod.namespace, share.share.resource
+        sums[key] = sums.get(key, 0) + _milli(rungs, uid)
+    tight = set()
+    for (namespace, resource), milli in sums.items():
+        if left.short(namespace, milli, resource):
+            tight.add(namespace)
+        left.subtract(namespace, milli, resource)
+    return tight
 
 
 def _asked(problem: DemandProblem, rungs: ClassRungs, uid: str) -> Asked:
@@ -143,7 +149,8 @@ def _asked(problem: DemandProblem, rungs: ClassRungs, uid: str) -> Asked:
         in_queue = queue_counted(share, rungs.needs[uid])
         amount, rounding = Amount.of(in_queue.milli, pod.host), in_queue.rounding
     preemptible, priority = is_preemptible(pod, group), priority_of(pod, group)
-    return Asked(rungs.demand_class.queue, amount, preemptible, priority, rounding, pod.namespace, _milli(rungs, uid))
+    of_namespace = pod.namespace, _milli(rungs, uid), share.share.resource
+    return Asked(rungs.demand_class.queue, amount, preemptible, priority, rounding, *of_namespace)
 
 
 def _milli(rungs: ClassRungs, uid: str) -> Milli:

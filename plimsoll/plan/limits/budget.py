@@ -92,8 +92,8 @@ class Budget:
         self._leaving = shortlist([f"NodeClaim {each.name} ({each.stays})" for each in claims if each.deleting])
         if limits.gpus is None and limits.nodes is None and not types.limited_pools:
             return
-        for owned, nodes, gpus in nodes_of(claims, own_pools, environment.gpu_resource, types):
-            self.subtract(nodes, gpus, *self._pool_of(owned))
+        for owned, nodes, gpus, resource in nodes_of(claims, own_pools, environment.gpu_resource, types):
+            self.subtract(nodes, gpus, self._pool_of(owned), resource)
 
     def copy(self) -> "Budget":
         """As much as is left here, to subtract from."""
@@ -144,28 +144,34 @@ class Budget:
             for key, amount in (("nodes", nodes), (resource or self._environment.gpu_resource, nodes * gpus_each)):
                 used[key] = used.get(key, 0) + amount
 
-    def _pool_of(self, owned: NodeClaim | NodePool) -> tuple[NodePool | None, str]:
-        """The NodePool that allows its instance type, and the resource of its GPUs."""
+    def _pool_of(self, owned: NodeClaim | NodePool) -> NodePool | None:
         offered = self._types.find(owned.instance_types[0]) if owned.instance_types else None
         if offered is None:
-            return None, ""
+            return None
         try:
             access = self._environment.access_of(owned.owner[0])
         except KeyError:
             access = None
-        return self._types.pool(offered, access, owned.allowed_values), offered.resource
+        return self._types.pool(offered, access, owned.allowed_values)
 
 
 def nodes_of(
     claims: Iterable[NodeClaim], pools: Iterable[NodePool], resource: str, types: OfferedTypes
-) -> Iterator[tuple[NodeClaim | NodePool, int, int]]:
-    """Each NodeClaim, and each NodePool with the nodes that it has no NodeClaim for: (object, nodes, GPUs of each)."""
+) -> Iterator[tuple[NodeClaim | NodePool, int, int, str]]:
+    """Each NodeClaim, and each NodePool with the nodes that it has no NodeClaim for: (object, nodes, GPUs of each,
+    resource of the GPUs where they are AMD's or Intel's)."""
     made: Counter[str] = Counter()
+
+    def of_vendor(names: tuple[str, ...]) -> str:
+        offered = types.find(names[0]) if names else None
+        return offered.resource if offered is not None else ""
+
     for claim in claims:
         made[claim.labels.get(NODEPOOL, "")] += 1
-        yield claim, 1, claim_gpus(claim, resource, types)
+        yield claim, 1, claim_gpus(claim, resource, types), of_vendor(claim.possible_types)
     for pool in pools:
-        yield pool, max(0, (pool.replicas or 0) - made[pool.name]), most_gpus(pool.instance_types, types)
+        nodes = max(0, (pool.replicas or 0) - made[pool.name])
+        yield pool, nodes, most_gpus(pool.instance_types, types), of_vendor(pool.instance_types)
 
 
 def _devices(amounts: Mapping[str, str | int | float], key: str) -> int | None:

@@ -1,4 +1,5 @@
-"""What each namespace may have of GPUs, whichever way it asks: `access[].gpus` and ResourceQuotas of the GPU resource.
+"""What each namespace may have of GPUs, whichever way it asks: `access[].gpus`, of all GPUs, and ResourceQuotas of an
+extended resource of GPUs: the Environment's, with shares, parts and claims, and those of AMD and Intel.
 
 A namespace uses the GPUs that its bound pods request, whole ones, shares and parts, and those of its Workspaces' nodes
 that no pod of the Workspace uses yet.
@@ -10,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from plimsoll.cluster.pods import bound_pods, workspace_key
+from plimsoll.cluster.pods import bound_pods, read_request, workspace_key
+from plimsoll.cluster.pools import planned_vendors
 from plimsoll.cluster.queues import gpus_held
 from plimsoll.model.api import EnvironmentSpec, Workspace
-from plimsoll.model.cluster import Node, Pod, ResourceQuota
+from plimsoll.model.cluster import VENDOR_RESOURCES, Node, Pod, ResourceQuota
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.limits.budget import nodes_of
 from plimsoll.plan.view import ClusterView
@@ -25,8 +27,8 @@ from plimsoll.text import shortlist
 class NamespaceUse:
     """GPUs that bound pods request, in thousandths."""
 
-    all: Mapping[str, Milli] = field(default_factory=dict)
-    """By namespace."""
+    all: Mapping[tuple[str, str], Milli] = field(default_factory=dict)
+    """By namespace and extended resource; empty: the Environment's."""
     of_workspaces: Mapping[tuple[str, str], Milli] = field(default_factory=dict)
     """Of these, those of the pods of each Workspace, by the label values of its namespace and name."""
 
@@ -36,7 +38,7 @@ def namespace_use(view: ClusterView) -> NamespaceUse:
     settings, index = view.settings, view.index.by_name
     if not _bounded(settings, view.observed.resource_quotas):
         return NamespaceUse()
-    found = Counter[str]()
+    found = Counter[tuple[str, str]]()
     for name, pods in bound_pods(view.observed.pods).items():
         node = index.get(name)
         held = view.known.result(
@@ -52,19 +54,34 @@ def namespace_use(view: ClusterView) -> NamespaceUse:
     return NamespaceUse(dict(found), {owner: milli for owner, milli in own.items() if milli})
 
 
-def _held(pods: Iterable[Pod], node: Node | None, settings: EnvironmentSpec) -> Mapping[str, Milli]:
-    found: dict[str, Milli] = {}
+def _held(pods: Iterable[Pod], node: Node | None, settings: EnvironmentSpec) -> Mapping[tuple[str, str], Milli]:
+    found: dict[tuple[str, str], Milli] = {}
     for pod in pods:
-        milli = gpus_held(pod, node, settings)
-        if milli:
-            found[pod.namespace] = found.get(pod.namespace, 0) + milli
+        left = gpus_held(pod, node, settings)
+        for resource, count in read_request(pod, settings.gpu_resource).devices if left else ():
+            if scope := _scope(resource, settings):
+                of_vendor = min(left, count * GPU_MILLI)
+                found[pod.namespace, scope] = found.get((pod.namespace, scope), 0) + of_vendor
+                left -= of_vendor
+        if left:
+            found[pod.namespace, ""] = found.get((pod.namespace, ""), 0) + left
     return found
+
+
+def _scope(resource: str, settings: EnvironmentSpec) -> str:
+    """The resource where it is one of AMD's or Intel's GPUs, which the Environment's other GPUs do not count in."""
+    return resource if resource in VENDOR_RESOURCES and resource != settings.gpu_resource else ""
+
+
+def _resources(settings: EnvironmentSpec) -> dict[str, str]:
+    """The resources of GPUs that ResourceQuotas limit, by their scope."""
+    return {"": settings.gpu_resource} | {each: each for each in VENDOR_RESOURCES if each != settings.gpu_resource}
 
 
 def _bounded(settings: EnvironmentSpec, quotas: Sequence[ResourceQuota]) -> bool:
     """Whether the number of GPUs is limited in any namespace."""
     by_access = any(entry.gpus is not None for entry in settings.access)
-    return by_access or any(_hard(each, settings.gpu_resource) is not None for each in quotas)
+    return by_access or any(_hard(each, name) is not None for each in quotas for name in _resources(settings).values())
 
 
 def _hard(quota: ResourceQuota, resource: str) -> int | None:
@@ -79,19 +96,21 @@ def _hard(quota: ResourceQuota, resource: str) -> int | None:
 
 
 def uncounted_quotas(settings: EnvironmentSpec, quotas: Iterable[ResourceQuota]) -> tuple[str, ...]:
-    """A warning that names the ResourceQuotas of the GPU resource that bound nothing here: the apiserver counts the
+    """A warning that names the ResourceQuotas of GPUs that bound nothing here: the apiserver counts the
     pods in their scopes, by fields that a share or a node to come does not have."""
-    resource = settings.gpu_resource
-    scoped = sorted(
-        f"{each.namespace}/{each.name} ({', '.join(each.told_scopes)})"
+    names = _resources(settings).values()
+    found = [
+        (f"{each.namespace}/{each.name} ({', '.join(each.told_scopes)})", f"requests.{name}")
         for each in quotas
-        if each.told_scopes and each.of(resource) is not None
-    )
-    if not scoped:
+        for name in names
+        if each.told_scopes and each.of(name) is not None
+    ]
+    if not found:
         return ()
+    scoped, counted = (sorted(set(each)) for each in zip(*found, strict=True))
     return (
-        f"ResourceQuotas with scopes bound no shares and no nodes of Workspaces, only the requests.{resource} of pods "
-        f"that the apiserver counts: {shortlist(scoped)}; set access.gpus of the Environment, or a ResourceQuota "
+        f"ResourceQuotas with scopes bound no shares and no nodes of Workspaces, only the {' and '.join(counted)} of "
+        f"pods that the apiserver counts: {shortlist(scoped)}; set access.gpus of the Environment, or a ResourceQuota "
         "without scopes",
     )
 
@@ -101,24 +120,29 @@ class NamespaceBudget:
 
     def __init__(self, view: ClusterView) -> None:
         self._environment = environment = view.settings
+        self._resources = _resources(environment)
         quotas = view.observed.resource_quotas
         self.bounded = _bounded(environment, quotas)
         """Whether the number of GPUs is limited in any namespace."""
-        self._in_use: dict[str, Milli] = {}
+        self._in_use: dict[tuple[str, str], Milli] = {}
+        """By namespace and extended resource; empty: the Environment's."""
         self._covered: dict[tuple[str, str], Milli] = {}
         """Of each Workspace's pods, what no node of it stands for yet."""
-        self._quotas: dict[str, list[tuple[int, str]]] = {}
+        self._quotas: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        self._scopes = ("", *sorted(planned_vendors(view.observed))) if self.bounded else ("",)
+        """Resources for which capacity is planned."""
         if not self.bounded:
             return
         for quota in quotas:
-            hard = _hard(quota, environment.gpu_resource)
-            if hard is not None:
-                self._quotas.setdefault(quota.namespace, []).append((hard, quota.name))
+            for scope, name in self._resources.items():
+                hard = _hard(quota, name)
+                if hard is not None:
+                    self._quotas.setdefault((quota.namespace, scope), []).append((hard, quota.name))
         use = namespace_use(view)
         self._in_use, self._covered = dict(use.all), dict(use.of_workspaces)
         own, types = view.ownership, view.types
-        for owned, nodes, gpus in nodes_of(own.claims, own.pools, environment.gpu_resource, types):
-            self._count(owned.owner[:2], nodes * gpus)
+        for owned, nodes, gpus, resource in nodes_of(own.claims, own.pools, environment.gpu_resource, types):
+            self._count(owned.owner[:2], nodes * gpus, resource)
 
     def copy(self) -> "NamespaceBudget":
         """As much as is left here, to subtract from."""
@@ -126,58 +150,69 @@ class NamespaceBudget:
         found._in_use, found._covered = dict(self._in_use), dict(self._covered)
         return found
 
-    def short(self, namespace: str, milli: Milli) -> str:
-        """Why the namespace may not have that much more, in thousandths of a GPU; empty if it may."""
+    def short(self, namespace: str, milli: Milli, resource: str = "") -> str:
+        """Why the namespace may not have that much more, in thousandths of a GPU; empty if it may. `resource` is that
+        of GPUs of AMD or Intel."""
         if not self.bounded or not milli:
             return ""
-        in_use = self._in_use.get(namespace, 0)
-        for most, limit in self._limits(namespace):
+        for most, in_use, limit in self._limits(namespace, _scope(resource, self._environment)):
             if in_use + milli > most * GPU_MILLI:
                 return f"{limit}, {_gpus(in_use)} are in use, and {_gpus(milli)} more are requested"
         return ""
 
     def exhausted(self, namespace: str) -> str:
-        """Why the namespace may have nothing more; empty if it may."""
-        in_use = self._in_use.get(namespace, 0)
-        limits = self._limits(namespace) if self.bounded else ()
-        why = next((limit for most, limit in limits if in_use >= most * GPU_MILLI), "")
-        return f"{why}, {_gpus(in_use)} are in use, and its pods request more" if why else ""
+        """Why the namespace may have nothing more of any resource; empty if it may."""
+        whys = []
+        for scope in self._scopes if self.bounded else ():
+            full = ((used, limit) for most, used, limit in self._limits(namespace, scope) if used >= most * GPU_MILLI)
+            in_use, why = next(full, (0, ""))
+            whys.append(f"{why}, {_gpus(in_use)} are in use, and its pods request more" if why else "")
+        return whys[0] if whys and all(whys) else ""
 
     def left(self, namespace: str) -> Milli | None:
-        """What it may have more, in thousandths of a GPU; None: as much as it asks for."""
-        limits = self._limits(namespace) if self.bounded else ()
-        most = min((most for most, _ in limits), default=None)
-        return None if most is None else most * GPU_MILLI - self._in_use.get(namespace, 0)
+        """What it may have more of the resource of which it may have most, in thousandths of a GPU; None: as much as it
+        asks for."""
+        found: list[Milli] = []
+        for scope in self._scopes if self.bounded else ():
+            rest = min((most * GPU_MILLI - used for most, used, _ in self._limits(namespace, scope)), default=None)
+            if rest is None:
+                return None
+            found.append(rest)
+        return max(found, default=None)
 
     def bounds(self, namespace: str) -> bool:
         """Whether the number of GPUs of the namespace is limited."""
-        return next(self._limits(namespace), None) is not None
+        return any(next(self._limits(namespace, scope), None) for scope in self._resources)
 
-    def subtract(self, namespace: str, milli: Milli) -> None:
+    def subtract(self, namespace: str, milli: Milli, resource: str = "") -> None:
         """Counts that much more as in use, in thousandths of a GPU."""
-        self._in_use[namespace] = self._in_use.get(namespace, 0) + milli
+        key = namespace, _scope(resource, self._environment)
+        self._in_use[key] = self._in_use.get(key, 0) + milli
 
-    def count(self, workspace: Workspace, gpus: int) -> None:
+    def count(self, workspace: Workspace, gpus: int, resource: str) -> None:
         """Counts GPUs of nodes that the Workspace uses without a NodeClaim."""
-        self._count(workspace_key(workspace), gpus)
+        self._count(workspace_key(workspace), gpus, resource)
 
-    def _count(self, owner: tuple[str, str], gpus: int) -> None:
+    def _count(self, owner: tuple[str, str], gpus: int, resource: str) -> None:
         covered = min(self._covered.get(owner, 0), gpus * GPU_MILLI)
         if covered:
             self._covered[owner] -= covered
-        self.subtract(owner[0], gpus * GPU_MILLI - covered)
+        self.subtract(owner[0], gpus * GPU_MILLI - covered, resource)
 
-    def _limits(self, namespace: str) -> Iterator[tuple[int, str]]:
-        """GPUs that the namespace may have, and what says so."""
+    def _limits(self, namespace: str, scope: str) -> Iterator[tuple[int, Milli, str]]:
+        """GPUs of the resource that the namespace may have, thousandths of those in use, and what says so."""
         try:
             access = self._environment.access_of(namespace)
         except KeyError:  # it is refused by name
             access = None
         if access is not None and access.gpus is not None:
-            yield access.gpus, f"access.gpus of the Environment lets namespace {namespace!r} have {access.gpus} GPUs"
-        for hard, name in self._quotas.get(namespace, ()):
-            resource = self._environment.gpu_resource
-            yield hard, f"ResourceQuota {name} of namespace {namespace!r} allows {hard} of requests.{resource}"
+            in_use = sum(self._in_use.get((namespace, each), 0) for each in self._resources)
+            limit = f"access.gpus of the Environment lets namespace {namespace!r} have {access.gpus} GPUs"
+            yield access.gpus, in_use, limit
+        for hard, name in self._quotas.get((namespace, scope), ()):
+            resource = self._resources[scope]
+            limit = f"ResourceQuota {name} of namespace {namespace!r} allows {hard} of requests.{resource}"
+            yield hard, self._in_use.get((namespace, scope), 0), limit
 
 
 def _gpus(milli: Milli) -> str:

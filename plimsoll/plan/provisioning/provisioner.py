@@ -62,13 +62,13 @@ class ProvisionerContext:
         for made in range(missing):
             namespace = target.workspace.namespace
             over = self.budget.short(1, gpus, target.pool, resource)
-            over = over or self.namespaces.short(namespace, gpus * GPU_MILLI)
+            over = over or self.namespaces.short(namespace, gpus * GPU_MILLI, resource)
             if over:
                 problem = f"{Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing nodes are created: {over}"
                 builder.warn(target.workspace.ref, problem)
                 return made
             self.budget.subtract(1, gpus, target.pool, resource)
-            self.namespaces.subtract(namespace, gpus * GPU_MILLI)
+            self.namespaces.subtract(namespace, gpus * GPU_MILLI, resource)
         return max(missing, 0)
 
     def replace_late(self, target: NodeTarget, builder: PlanBuilder) -> tuple[Attempts, list[NodeClaim]]:
