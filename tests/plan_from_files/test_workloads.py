@@ -64,6 +64,45 @@ def test_the_queue_of_the_workloads_label_counts_first_as_for_kai(tmp_path: Path
     assert pod.labels["kai.scheduler/queue"] == "of-workload"
 
 
+def test_workloads_of_two_kinds_may_have_one_name_and_those_of_one_kind_not(tmp_path: Path) -> None:
+    deployment, job = PODS["Deployment"][0], PODS["Job"][0]
+    assert {pod.name for pod in read(tmp_path, deployment, job).pods} == {"w-0", "w-1", "w-2", "job-w-0", "job-w-1"}
+    with pytest.raises(PlimsollError, match=r"document 2, line \d+: Deployment default/w is already in .*document 1"):
+        read(tmp_path, deployment, deployment)
+
+
+def test_names_are_made_up_as_the_apiserver_does(tmp_path: Path) -> None:
+    job = {**PODS["Job"][0], "metadata": {"generateName": "train-"}}
+    pod = {"apiVersion": "v1", "kind": "Pod", **HALF, "metadata": {**HALF["metadata"], "generateName": "p-"}}
+    names = {each.name for each in read(tmp_path, job, job, pod, pod).pods}
+    assert names == {"train-1-0", "train-1-1", "train-2-0", "train-2-1", "p-1", "p-2"}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "bounds", "number"),
+    [
+        ({}, {"minReplicas": 2, "maxReplicas": 4}, 2),
+        ({"replicas": 3}, {"minReplicas": 2, "maxReplicas": 4}, 3),
+        ({"replicas": 9}, {"maxReplicas": 4}, 4),
+        ({"replicas": 0}, {"minReplicas": 2, "maxReplicas": 4}, 0),
+    ],
+)
+def test_an_autoscaler_bounds_the_replicas_of_its_target(
+    replicas: dict[str, int], bounds: dict[str, int], number: int, tmp_path: Path
+) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}
+    autoscaler = workload("autoscaling/v2", "HorizontalPodAutoscaler", {"scaleTargetRef": target, **bounds})
+    other = workload("apps/v1", "StatefulSet", {"template": HALF})
+    pods = read(tmp_path, autoscaler, workload("apps/v1", "Deployment", {**replicas, "template": HALF}), other).pods
+    assert len(pods) == number + 1
+
+
+@pytest.mark.parametrize("replicas", ["2", -1, 1.5, True])
+def test_a_number_that_the_apiserver_refuses_is_none_here(replicas: Any, tmp_path: Path) -> None:
+    with pytest.raises(PlimsollError, match=r"Deployment default/w: spec\.replicas: must be a whole number"):
+        read(tmp_path, workload("apps/v1", "Deployment", {"replicas": replicas, "template": HALF}))
+
+
 def test_a_train_job_has_the_nodes_and_resources_that_its_runtime_and_itself_say() -> None:
     trainer = EXAMPLES / "trainer"
     files = [trainer / name for name in ("training-runtime.yaml", "train-jobs.yaml", "cluster-training-runtime.yaml")]

@@ -12,6 +12,9 @@ class Autoscaler(ObservedObject):
     target_api_version: str = Field(default="", validation_alias=AliasPath("spec", "scaleTargetRef", "apiVersion"))
     target_kind: str = Field(default="", validation_alias=AliasPath("spec", "scaleTargetRef", "kind"))
     target_name: str = Field(default="", validation_alias=AliasPath("spec", "scaleTargetRef", "name"))
+    min_replicas: int = Field(default=1, validation_alias=AliasPath("spec", "minReplicas"))
+    max_replicas: int = Field(default=0, validation_alias=AliasPath("spec", "maxReplicas"))
+    """0: not said."""
 
     @property
     def target(self) -> tuple[str, str, str, str]:

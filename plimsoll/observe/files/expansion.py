@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from plimsoll.cluster.queues import PRIORITY_CLASS
 from plimsoll.labels import QUEUE
+from plimsoll.model.cluster import Autoscaler
 from plimsoll.model.meta import section
 from plimsoll.observe.files.documents import ManifestError
 from plimsoll.policy import count_of, is_list, templates_of
@@ -63,10 +64,26 @@ def why_not_expanded(manifest: Manifest, runtimes: Runtimes) -> str:
     return ""
 
 
+def scaled(manifest: Manifest, autoscalers: Mapping[tuple[str, str, str, str], Autoscaler]) -> dict[str, Any]:
+    """The workload with as many replicas as its HorizontalPodAutoscaler leaves it at least; it leaves 0 as they are.
+    `autoscalers` are by their targets."""
+    spec, metadata = section(manifest, "spec"), section(manifest, "metadata")
+    target = (*_group_kind(manifest), _text(metadata, "namespace"), _text(metadata, "name"))
+    autoscaler, replicas = autoscalers.get(target), count_of(spec.get("replicas"), 1)
+    if autoscaler is None or not replicas:
+        return dict(manifest)
+    least = autoscaler.min_replicas
+    most = max(least, autoscaler.max_replicas or replicas)
+    return {**manifest, "spec": {**spec, "replicas": min(max(replicas, least), most)}}
+
+
 def pods_of(manifest: Manifest, runtimes: Runtimes) -> Iterator[dict[str, Any]]:
     """The manifests of its pods, as if no scheduler had found a node for them. The queue and the priority
     class of the workload's labels count before those of its template, as for KAI. Raises ManifestError if they are
-    too many."""
+    too many, or if their number is none."""
+    replicas = section(manifest, "spec").get("replicas")
+    if replicas is not None and count_of(replicas, -1) < 0:
+        raise ManifestError(f"spec.replicas: must be a whole number of at least 0, not {replicas!r}")
     metadata = section(manifest, "metadata")
     controller = _CONTROLLERS[_group_kind(manifest)]
     name, number = _text(metadata, "name") or "unnamed", 0

@@ -40,7 +40,14 @@ from plimsoll.model.karpenter import (
 )
 from plimsoll.model.meta import ObservedObject, identify
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
-from plimsoll.observe.files.expansion import RUNTIMES, is_runtime, is_workload, pods_of, why_not_expanded
+from plimsoll.observe.files.expansion import (
+    RUNTIMES,
+    is_runtime,
+    is_workload,
+    pods_of,
+    scaled,
+    why_not_expanded,
+)
 from plimsoll.observe.files.priorities import Priorities
 from plimsoll.observe.files.tool_files import tool_file
 from plimsoll.observe.pods import PlainPods, is_plain
@@ -129,6 +136,10 @@ class _Reading:
         """Pods, by namespace and name."""
         self._workloads: list[tuple[Place, dict[str, Any]]] = []
         """Those that are expanded to their pods once all files are read."""
+        self._stand_for: dict[tuple[str, str], Place] = {}
+        """Where the pods that they stand for are from, by namespace and name."""
+        self._made_up: Counter[tuple[str, str, str]] = Counter()
+        """Names that were made up, by kind, namespace and their beginning."""
         self._runtimes: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._plain = PlainPods()
         self._plain_pods: list[Pod] = []
@@ -142,8 +153,9 @@ class _Reading:
                 continue
             for place, manifest in objects_of(document):
                 self._add(place, manifest)
+        autoscalers = {each.target: each for each in self._objects[Autoscaler]}
         for place, workload in self._workloads:
-            self._expand(place, workload)
+            self._expand(place, scaled(workload, autoscalers))
         environments = self._objects[Environment]
         priorities = Priorities(self._objects[PriorityClass])
         pods = tuple(
@@ -226,13 +238,15 @@ class _Reading:
             self._runtimes[kind, metadata.get("namespace", ""), str(metadata.get("name"))] = manifest
             return
         if is_workload(manifest) and WORKSPACE not in ((manifest.get("metadata") or {}).get("labels") or {}):
-            metadata = _metadata(manifest, kind, place, namespaced=True)
-            self._workloads.append((place, {**manifest, "metadata": metadata}))
+            metadata = self._named(kind, _metadata(manifest, kind, place, namespaced=True))
+            workload = {**manifest, "metadata": metadata}
+            self._check_name(place, (kind, metadata["namespace"], str(metadata.get("name"))), workload)
+            self._workloads.append((place, workload))
             return
         if model is None:
             self._pass_over(place, version, kind)
             return
-        metadata = _metadata(manifest, kind, place, namespaced=kind in NAMESPACED)
+        metadata = self._named(kind, _metadata(manifest, kind, place, namespaced=kind in NAMESPACED))
         if model is Workload and WORKSPACE not in (metadata.get("labels") or {}):
             self._passed_over[f"{kind} ({version}) without the label {WORKSPACE}"] += 1
             return
@@ -262,9 +276,23 @@ class _Reading:
             return
         try:
             for pod in pods_of(workload, self._runtimes):
+                metadata = pod["metadata"]
+                if self._stand_for.setdefault((metadata["namespace"], metadata["name"]), place) is not place:
+                    # One of another kind has the name. In a cluster, names of pods have a random end.
+                    metadata["name"] = f"{workload['kind'].lower()}-{metadata['name']}"
                 self._add(place, pod)
         except ManifestError as error:
-            raise ManifestError(f"{place}: {identify(workload)}: {error.message}", error.hint) from None
+            message = error.message.removeprefix(f"{place}: ")
+            raise ManifestError(f"{place}: {identify(workload)}: {message}", error.hint) from None
+
+    def _named(self, kind: str, metadata: dict[str, Any]) -> dict[str, Any]:
+        """With a name in place of `generateName`: the apiserver makes one up, too."""
+        start = metadata.get("generateName")
+        if metadata.get("name") is not None or not isinstance(start, str) or not start:
+            return metadata
+        key = (kind, metadata.get("namespace", ""), start)
+        self._made_up[key] += 1
+        return {**metadata, "name": f"{start}{self._made_up[key]}"}
 
     def _pass_over(self, place: Place, version: str, kind: str) -> None:
         if version.startswith(f"{GROUP}/") and version != API_VERSION:
@@ -272,11 +300,14 @@ class _Reading:
         counts = self._kaitos if version.startswith(KAITO) else self._passed_over
         counts[f"{kind} ({version})"] += 1
 
-    def _check_unique(self, place: Place, kind: str, manifest: dict[str, Any], read: ObservedObject) -> None:
-        """Notes the object's name and UID, which no other may have, and that there is one Environment."""
-        earlier = self._places.setdefault((kind, read.namespace, read.name), place)
+    def _check_name(self, place: Place, key: tuple[str, str, str], manifest: dict[str, Any]) -> None:
+        earlier = self._places.setdefault(key, place)
         if earlier is not place:
             raise ManifestError(f"{place}: {identify(manifest)} is already in {earlier}", "keep one of the two")
+
+    def _check_unique(self, place: Place, kind: str, manifest: dict[str, Any], read: ObservedObject) -> None:
+        """Notes the object's name and UID, which no other may have, and that there is one Environment."""
+        self._check_name(place, (kind, read.namespace, read.name), manifest)
         if read.uid and read.uid in self._with_uid:
             problem = f"metadata.uid: {read.uid!r} is already used by {self._with_uid[read.uid]}"
             raise ManifestError(f"{place}: {identify(manifest)}: {problem}", "remove the UID from the copy")

@@ -244,10 +244,10 @@ PARTS: Final = (
         programs=(Program("pulumi-language-nodejs", f"{_PULUMI_SDK}/nodejs/cmd/pulumi-language-nodejs"),),
     ),
     Part(
-        "pulumi-gen-nodejs",
+        "pulumi-gen-sdk",
         "github.com/pulumi/pulumi/pkg/v3",
         build_seconds=15,
-        programs=(Program("pulumi-gen-nodejs", "plimsoll.dev/tools/pulumi-gen-nodejs"),),
+        programs=(Program("pulumi-gen-sdk", "plimsoll.dev/tools/pulumi-gen-sdk"),),
     ),
     Part(
         "kai",
@@ -290,7 +290,7 @@ BY_NAME: Final = (
     "prometheus",
     "pulumi-language-yaml",
     "pulumi-language-nodejs",
-    "pulumi-gen-nodejs",
+    "pulumi-gen-sdk",
     "argo-cd",
     "flux-kustomize-controller",
     "flux-source-controller",

