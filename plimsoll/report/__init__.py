@@ -1,5 +1,6 @@
 """Reports the results of the controller: statuses, conditions, finalizers, events, metrics."""
 
+from plimsoll.report.capacity_history import CapacityHistory, thinned
 from plimsoll.report.claim_owners import ClaimOwnerWriter, request_owners, unlabelled_claims
 from plimsoll.report.conditions import ConditionReason, differs, refused_status, status_of
 from plimsoll.report.deltas import DeltaHistory, delta_record
@@ -35,6 +36,7 @@ __all__ = [
     "OF_NAMESPACE",
     "PAUSE_SECONDS",
     "TRIES",
+    "CapacityHistory",
     "ClaimOwnerWriter",
     "ConditionReason",
     "DeltaHistory",
@@ -65,6 +67,7 @@ __all__ = [
     "report_on",
     "request_owners",
     "status_of",
+    "thinned",
     "unlabelled_claims",
     "verdict_event",
     "with_failed_requests",

@@ -11,6 +11,7 @@ from plimsoll.model import ObjectKey, Plan, Snapshot, Verdict, Withheld
 from plimsoll.model.api import Environment, WorkspaceRef, WorkspaceStatus
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import AppliedClaims, WorkspaceNodes
+from plimsoll.report.capacity_history import CapacityHistory, history_field
 from plimsoll.report.claim_owners import ClaimOwnerWriter
 from plimsoll.report.conditions import environment_status, in_use
 from plimsoll.report.deltas import DeltaHistory, recorded
@@ -66,6 +67,7 @@ class Reporter:
         self._withheld: frozenset[Withheld] = frozenset()
         """Already reported."""
         self._history = DeltaHistory()
+        self._capacity = CapacityHistory()
         self._pod_events = PodEvents()
         self._remedies = PodRemedies(self._recorder.record)
         self._unreadable: dict[str, _Known] = {}
@@ -120,7 +122,9 @@ class Reporter:
         self._recorder.record(combined(events, snapshot.environment), now)
         self._remedies.record(self._pod_events.of(plan.demands), snapshot, now)
         deltas = self._history.with_delta(snapshot.environment.status.deltas, plan, failures or {}, stacks or {}, now)
-        status = environment_status(holdings, queues_in_use) | recorded(deltas)
+        applied = bool(stacks) and not plan.empty
+        points = self._capacity.with_point(snapshot.environment.status.history, snapshot, now, applied=applied)
+        status = environment_status(holdings, queues_in_use) | recorded(deltas) | history_field(points)
         status |= _observed(snapshot.environment.generation)
         self._writer.write(self._environment(snapshot.environment, status))
         changes = self._finalizers.due(finalizing(view, plan, failures or {}, now))
@@ -178,7 +182,7 @@ class Reporter:
             "workloads": before.workloads,
             **in_use(before.queues_in_use),
         }
-        known |= recorded(before.deltas) | _observed(before.observed_generation)
+        known |= recorded(before.deltas) | history_field(before.history) | _observed(before.observed_generation)
         version, past = environment.resource_version, frozenset[str]()
         written = self._writer.newer({environment.uid: version}).get(environment.uid)
         if written is not None:

@@ -16,9 +16,12 @@ from plimsoll.model.api import WorkspaceRef
 from plimsoll.packing import GPU_MILLI
 from plimsoll.ui.state import State, States
 from plimsoll.ui.view import (
+    HEIGHT,
+    WIDTH,
     Choices,
     Filter,
     attention_rows,
+    capacity_lines,
     choices,
     cluster_page,
     delta_rows,
@@ -59,6 +62,7 @@ class Pages:
         )
         self._templates.filters |= {"gpus": _gpus, "money": _money, "change": _change, "count": _count}
         self._templates.globals |= {"VIEWS": VIEWS, "LISTED": LISTED, "percent": _percent}
+        self._templates.globals |= {"WIDTH": WIDTH, "HEIGHT": HEIGHT}
 
     def cluster(self, request: Request) -> str:
         state, wanted = self._states.latest(), _filter(request)
@@ -182,7 +186,8 @@ class Pages:
     def history(self, request: Request) -> str:
         state = self._states.latest()
         rows = delta_rows(state.snapshot, _filter(request))
-        return self._page(request, state, "history.html", "History", rows=rows)
+        lines = capacity_lines(state.snapshot, state.nodes, state.now)
+        return self._page(request, state, "history.html", "History", rows=rows, lines=lines)
 
     def new_nodes(self, request: Request) -> str:
         state = self._states.latest()

@@ -72,6 +72,10 @@ class State:
         return planned_at is not None and due is not None and planned_at < due < self._caches.clock()
 
     @property
+    def now(self) -> datetime:
+        return self._caches.clock()
+
+    @property
     def nodes(self) -> tuple[NodeRow, ...]:
         with self._caches.nodes_lock:
             return self._nodes

@@ -13,8 +13,9 @@ from plimsoll.model import Snapshot
 from plimsoll.observe.files import snapshot_from_files
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+HALF_METADATA = {"annotations": {"gpu-fraction": "0.5"}, "labels": {"kai.scheduler/queue": "of-template"}}
 HALF = {
-    "metadata": {"annotations": {"gpu-fraction": "0.5"}, "labels": {"kai.scheduler/queue": "of-template"}},
+    "metadata": HALF_METADATA,
     "spec": {"schedulerName": "kai-scheduler", "containers": [{"name": "main"}]},
 }
 JOB = {"parallelism": 2, "completions": 5, "template": HALF}
@@ -73,7 +74,7 @@ def test_workloads_of_two_kinds_may_have_one_name_and_those_of_one_kind_not(tmp_
 
 def test_names_are_made_up_as_the_apiserver_does(tmp_path: Path) -> None:
     job = {**PODS["Job"][0], "metadata": {"generateName": "train-"}}
-    pod = {"apiVersion": "v1", "kind": "Pod", **HALF, "metadata": {**HALF["metadata"], "generateName": "p-"}}
+    pod = {"apiVersion": "v1", "kind": "Pod", **HALF, "metadata": {**HALF_METADATA, "generateName": "p-"}}
     names = {each.name for each in read(tmp_path, job, job, pod, pod).pods}
     assert names == {"train-1-0", "train-1-1", "train-2-0", "train-2-1", "p-1", "p-2"}
 

@@ -1,20 +1,26 @@
 """The values that the pages show."""
 
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 
+from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.cluster.profiles import Source
 from plimsoll.cluster.queues import queue_usage
-from plimsoll.cost import Prices
+from plimsoll.cost import Prices, cluster_cost
 from plimsoll.model import Snapshot
+from plimsoll.model.api import CapacityPoint
 from plimsoll.model.cluster import Pod
 from plimsoll.plan import plan, validate
 from plimsoll.ui.view import (
+    HEIGHT,
+    WIDTH,
     Filter,
     NodeRow,
     NodeRows,
     Use,
+    capacity_lines,
     choices,
     cluster_page,
     delta_rows,
@@ -279,6 +285,32 @@ def test_the_history_shows_failures(example: Snapshot) -> None:
     assert found[1].changes[0].what == "4 x Pod gpu-l4-0a1b, gpu-l4-0c2d, gpu-l4-1e3f and 1 more"
     assert "quota" in found[2].changes[0].failure
     assert len(delta_rows(example, Filter(text="draft"))) == 2
+
+
+def test_the_lines_of_gpus_and_cost_lead_from_the_first_point_to_the_present(example: Snapshot) -> None:
+    now, prices = datetime(2026, 11, 23, tzinfo=UTC), Prices.of(example)
+    rows = NodeRows().update(example, prices)
+    gpus, cost = capacity_lines(example, rows, now)
+    assert (gpus.what, gpus.first, gpus.most) == ("GPUs", "2025-12-20T08:00:00Z", 64)
+    assert gpus.now == sum(row.gpus for row in rows)
+    assert cost.now == pytest.approx(cluster_cost(gpu_ledger(example).accounts(), prices).hourly)
+    assert next((x, y) for x, y, _ in gpus.marks) == (0, HEIGHT - 16 / 64 * HEIGHT)
+    assert [x for x, _, _ in gpus.marks] == sorted(x for x, _, _ in gpus.marks)
+    assert gpus.marks[-1][0] == WIDTH
+    corners = [tuple(map(float, each.split(","))) for each in gpus.path.split()]
+    assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(corners)), "a value holds until the next"
+
+
+def test_without_points_or_prices_there_is_no_line(example: Snapshot) -> None:
+    def with_history(*points: CapacityPoint) -> Snapshot:
+        status = example.environment.status.model_copy(update={"history": points})
+        return example.model_copy(update={"environment": example.environment.model_copy(update={"status": status})})
+
+    now = datetime(2026, 11, 23, tzinfo=UTC)
+    assert capacity_lines(with_history(), (), now) == ()
+    assert capacity_lines(with_history(CapacityPoint(time="not a time")), (), now) == ()
+    unpriced = with_history(CapacityPoint(time="2026-11-22T00:00:00Z", gpus=8))
+    assert [line.what for line in capacity_lines(unpriced, (), now)] == ["GPUs"]
 
 
 def test_new_nodes_have_the_source_and_why_pods_cannot_share() -> None:

@@ -2,6 +2,7 @@
 
 from plimsoll.model.api.binder import SCHEDULER, BinderSettings
 from plimsoll.model.api.capacity_gate import CAPACITY_GATE, GATE_REMOVED_REASON, CapacityGateSpec
+from plimsoll.model.api.capacity_point import MOST_POINTS, CapacityPoint
 from plimsoll.model.api.capacity_type import SPOT, CapacityType
 from plimsoll.model.api.claim_devices import ClaimDevices
 from plimsoll.model.api.delta_record import MAX_CHANGES, MAX_NAMES, MAX_RECORDS, DeltaChange, DeltaRecord
@@ -170,6 +171,7 @@ __all__ = [
     "MODELS_NAMESPACE",
     "MOST_ALTERNATIVES",
     "MOST_MODELS_BYTES",
+    "MOST_POINTS",
     "NAMESPACE_NOT_NAMED",
     "NAMESPACE_OF_KAI",
     "NAMES_NO_OBJECTS",
@@ -203,6 +205,7 @@ __all__ = [
     "BinderSettings",
     "BlockedType",
     "CapacityGateSpec",
+    "CapacityPoint",
     "CapacityType",
     "ClaimDevices",
     "ClaimStage",

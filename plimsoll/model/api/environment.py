@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic.aliases import AliasPath
 
 from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, NODEPOOL, is_label_key
+from plimsoll.model.api.capacity_point import CapacityPoint
 from plimsoll.model.api.capacity_type import CapacityType
 from plimsoll.model.api.catalog_settings import CatalogSettings
 from plimsoll.model.api.delta_record import DeltaRecord
@@ -267,6 +268,8 @@ class EnvironmentStatus(Reported):
     """Queues of pods that request GPUs, and of PodGroups; sorted."""
     deltas: tuple[DeltaRecord, ...] = ()
     """The last deltas, newest first, at most 20."""
+    history: tuple[CapacityPoint, ...] = ()
+    """GPUs and their price over the last year, oldest first: at most a point an hour, fewer the older they are."""
     conditions: tuple[Condition, ...] = ()
 
 

@@ -1,6 +1,7 @@
 """What the pages show, as values: functions of a Snapshot and its Plan."""
 
 from plimsoll.ui.view.attention import Attention, Kind, attention_rows
+from plimsoll.ui.view.capacity import HEIGHT, WIDTH, Line, capacity_lines
 from plimsoll.ui.view.demands import DemandRow, demand_rows
 from plimsoll.ui.view.filter import Choices, Filter, choices
 from plimsoll.ui.view.history import DeltaRow, delta_rows
@@ -13,6 +14,8 @@ from plimsoll.ui.view.segments import Segment, Use
 from plimsoll.ui.view.workspaces import WorkspaceRow, workspace_rows
 
 __all__ = [
+    "HEIGHT",
+    "WIDTH",
     "Attention",
     "Choices",
     "ClusterPage",
@@ -20,6 +23,7 @@ __all__ = [
     "DemandRow",
     "Filter",
     "Kind",
+    "Line",
     "NewNodeRow",
     "NodeGroup",
     "NodeRow",
@@ -32,6 +36,7 @@ __all__ = [
     "Use",
     "WorkspaceRow",
     "attention_rows",
+    "capacity_lines",
     "choices",
     "cluster_page",
     "delta_rows",
