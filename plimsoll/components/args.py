@@ -1310,6 +1310,10 @@ class ResourceArgs(TypedDict, total=False):
     reserved; absent: as the Environment sets it."""
     capacity_types: pulumi.Input[list[Literal["spot", "on-demand", "reserved"] | Later]]
     """Ways to pay for provisioned nodes, tried in this order for each instance type, instead of `capacityType`."""
+    move_back_seconds: pulumi.Input[int]
+    """How often nodes of the first of several instance types and ways to pay are requested while replicas run on
+    another one: once all of these nodes are Ready, the replicas move there, by a rollout with `Surge`. Absent: replicas
+    that run are not moved."""
     zones: pulumi.Input[list[pulumi.Input[str]]]
     """Zones of the nodes; absent: any."""
     preferred_nodes: pulumi.Input[list[pulumi.Input[str]]]

@@ -101,6 +101,8 @@ class Sizing(NamedTuple):
     """GPUs of a node, as limits count them; None where they are not known."""
     alternative: Alternative | None = None
     """What was chosen, where the Workspace names several instance types or ways to pay."""
+    move_back_to: Alternative | None = None
+    """The first of these, if its replicas run on another and move to it."""
     warnings: tuple[str, ...] = ()
 
 

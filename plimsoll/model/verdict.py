@@ -57,6 +57,8 @@ class Verdict(Observed):
     """BYO: labels that the pods' nodes must have, each with its values; an empty value: or no such label."""
     alternative: Alternative | None = None
     """What was chosen for new nodes, where the Workspace names several instance types or ways to pay."""
+    move_back_to: Alternative | None = None
+    """The first of these, if its replicas run on another and move to it once all of its nodes are Ready."""
     gpus_per_node: int | None = None
     """Devices that a pod requests for a whole node, or for its part of one; None if they are not known."""
     device_resource: str | None = None

@@ -151,7 +151,7 @@ def _evaluate(view: ClusterView, ended: frozenset[str]) -> tuple[Found, Judge]:
     def evaluated(holding: Holding) -> Sizing | Refusal:
         if not settings.auto_provisioning:
             return guarded(lambda: judged(holding.workspace))
-        return guarded(lambda: choose(holding, judged, view.types))
+        return guarded(lambda: choose(holding, judged, view.types, view.progress))
 
     found = dict(
         view.known.each(
@@ -420,6 +420,7 @@ def _verdict(workspace: Workspace, found: Sizing | Refusal, environment: Environ
         serving=found.serving,
         node_labels=found.node_labels,
         alternative=found.alternative,
+        move_back_to=found.move_back_to,
         warnings=(
             *found.warnings,
             *shared_volumes(workspace, environment, found.target + workspace.temporary_nodes),

@@ -66,6 +66,8 @@ class _NewNodes(NamedTuple):
     """The NodePool that allows the type."""
     volumes: Placement
     """Where the Workspace's volumes are."""
+    move_back: "_NewNodes | None" = None
+    """The same of the alternative to which its replicas move back."""
 
 
 class WorkspaceObjects:
@@ -136,21 +138,27 @@ class WorkspaceObjects:
     def _find_new_nodes(self) -> Mapping[tuple[str, str], _NewNodes]:
         """What new nodes are made from, by the key of each accepted Workspace that needs nodes."""
         places = volume_places(self._view)
-        types, settings, found = self._view.types, self._settings, dict[tuple[str, str], _NewNodes]()
+        found = dict[tuple[str, str], _NewNodes]()
         for each in self._view.by_age:
             verdict = self._accepted.get(each.key)
             if verdict is None or not verdict.per_replica_node_count:
                 continue
-            workspace = each.on(verdict.alternative)
-            offered = types.find(workspace.spec.resource.instance_type or "")
-            assert offered is not None, "validation accepts known instance types only"
-            access = settings.access_of(workspace.namespace)
-            volumes = placement_of(places[workspace.key])
-            wanted = wanted_values(workspace, settings, volumes)
-            node_class = types.node_class_ref(offered, settings, access, wanted)
-            assert node_class is not None, "validation accepts types with a node class only"
-            found[workspace.key] = _NewNodes(offered, node_class, types.pool(offered, access, wanted), volumes)
+            volumes = placement_of(places[each.key])
+            new = self._made_from(each.on(verdict.alternative), volumes)
+            if verdict.move_back_to is not None:
+                new = new._replace(move_back=self._made_from(each.on(verdict.move_back_to), volumes))
+            found[each.key] = new
         return found
+
+    def _made_from(self, workspace: Workspace, volumes: Placement) -> _NewNodes:
+        types, settings = self._view.types, self._settings
+        offered = types.find(workspace.spec.resource.instance_type or "")
+        assert offered is not None, "validation accepts known instance types only"
+        access = settings.access_of(workspace.namespace)
+        wanted = wanted_values(workspace, settings, volumes)
+        node_class = types.node_class_ref(offered, settings, access, wanted)
+        assert node_class is not None, "validation accepts types with a node class only"
+        return _NewNodes(offered, node_class, types.pool(offered, access, wanted), volumes)
 
     def _part(self, workspace: Workspace, verdict: Verdict) -> PlanPart:
         builder = PlanBuilder()
@@ -166,6 +174,8 @@ class WorkspaceObjects:
             self._warn_of_existing(workspace, builder)
             new = self._new_nodes[workspace.key]
             self._provisioner.provide(self._target(workspace, verdict, new, builder), builder)
+            if new.move_back is not None and isinstance(self._provisioner, NodeClaimProvisioner):
+                self._provisioner.move_back(self._move_target(workspace, verdict, new.move_back), builder)
             types = new.offered.spellings(workspace.spec.resource.instance_type or "")
             taints = new.pool.taints if new.pool is not None else ()
             there = self._nodes_there(workspace, new.offered, builder)
@@ -196,6 +206,14 @@ class WorkspaceObjects:
             builder.deadlines.append(idle.until)
         made_from = (new.offered, new.node_class, new.pool)
         return NodeTarget(workspace, verdict, *made_from, nodes, self._preset(workspace), new.volumes)
+
+    def _move_target(self, workspace: Workspace, verdict: Verdict, new: _NewNodes) -> NodeTarget:
+        """All nodes of the alternative to which the replicas move back; none during a rollout."""
+        to = verdict.move_back_to
+        nodes = 0 if workspace.key in self._view.rolling else verdict.target_node_count or 0
+        there = verdict.model_copy(update={"alternative": to, "move_back_to": None})
+        made_from = (new.offered, new.node_class, new.pool)
+        return NodeTarget(workspace.on(to), there, *made_from, nodes, self._preset(workspace), new.volumes)
 
     def _rollout(self, workspace: Workspace, verdict: Verdict) -> Rollout:
         return Rollout(self._view, workspace, verdict, self._nodes.existing(workspace))

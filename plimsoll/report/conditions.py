@@ -158,11 +158,12 @@ def status_of(
         every = holdings.ownership.claims_of(workspace)
         existing = holdings.existing(workspace)
         names = [*existing, *(claim.node_name for claim in alive(every) if claim.node_name)]
+        counting = holdings.counting(workspace, verdict)
         attempts = holdings.attempts(workspace, verdict, previous.provisioning, now)
         idle = holdings.idle(workspace, verdict, previous.provisioning, now)
         since = format_time(idle.since) if idle is not None else ""
         provisioning = attempts.record.model_copy(update={"idle_since": since})
-        node_claims = node_claims_finding(every, max(0, target - len(existing)), attempts, now)
+        node_claims = node_claims_finding(counting, max(0, target - len(existing)), attempts, now)
         if idle is not None:
             node_claims = node_claims._replace(message=f"{node_claims.message}; {idle_text(idle, every, holdings)}")
         workers = holdings.ready_nodes(names)

@@ -66,7 +66,7 @@ def _report(
         return _news(verdict, previous, wanted, settled=True)
     wanted = status_of(holding.declared, verdict, nodes, now, previous)
     # While a NodeClaim is awaited, or one failed, the record says so.
-    passing = {"pending", "failures"} & (wanted.get("provisioning") or {}).keys()
+    passing = {"pending", "failures", "moveBack"} & (wanted.get("provisioning") or {}).keys()
     return _news(verdict, previous, wanted, settled=not (verdict.accepted and passing) and not nodes.dropped)
 
 

@@ -22,6 +22,7 @@ from plimsoll.model.api import (
     KAI_NAMESPACES,
     LABEL_SELECTOR_IMMUTABLE,
     MIG_NEEDS_PROFILE,
+    MOVE_BACK_OF_SEVERAL,
     NAMES_NO_OBJECTS,
     NAMESPACE_OF_KAI,
     NEEDS_PRESET_OR_TEMPLATE,
@@ -140,6 +141,11 @@ def workspace_definition() -> dict[str, Any]:
         _rule(
             "!has(self.byPrice) || !self.byPrice || has(self.instanceTypes) && size(self.instanceTypes) > 0",
             BY_PRICE_OF_TYPES,
+        ),
+        _rule(
+            "!has(self.moveBackSeconds) || has(self.instanceTypes) && size(self.instanceTypes) > 0"
+            " || has(self.capacityTypes) && size(self.capacityTypes) > 0",
+            MOVE_BACK_OF_SEVERAL,
         ),
     ]
     spec["properties"]["inference"]["x-kubernetes-validations"] = [

@@ -79,6 +79,7 @@ from plimsoll.model.api.provisioning import (
     FailedAlternative,
     PendingClaim,
     Provisioning,
+    Tries,
 )
 from plimsoll.model.api.shared_devices import NOT_SHARED, DeviceSharing, SharedDevices
 from plimsoll.model.api.startup import Startup
@@ -87,6 +88,7 @@ from plimsoll.model.api.workspace import (
     BY_PRICE_OF_TYPES,
     CLAIMS_WHOLE,
     INFERENCE_XOR_TUNING,
+    MOVE_BACK_OF_SEVERAL,
     NEEDS_PRESET_OR_TEMPLATE,
     PAID_XOR_PAID,
     PRESET_ONLY,
@@ -172,6 +174,7 @@ __all__ = [
     "MOST_ALTERNATIVES",
     "MOST_MODELS_BYTES",
     "MOST_POINTS",
+    "MOVE_BACK_OF_SEVERAL",
     "NAMESPACE_NOT_NAMED",
     "NAMESPACE_OF_KAI",
     "NAMES_NO_OBJECTS",
@@ -259,6 +262,7 @@ __all__ = [
     "ServiceSettings",
     "SharedDevices",
     "Startup",
+    "Tries",
     "TriggerNamespace",
     "Weights",
     "Workspace",

@@ -58,7 +58,7 @@ class PendingClaim(Reported):
     """Karpenter's message on the step."""
 
 
-class Provisioning(Reported):
+class Tries(Reported):
     """NodeClaims that are pending, and failures since one last became Ready."""
 
     pending: tuple[PendingClaim, ...] = ()
@@ -73,6 +73,11 @@ class Provisioning(Reported):
     reason: str = ""
     message: str = ""
     """The last failure: NodeClaim, step, time allowed, the provider's message."""
+
+
+class Provisioning(Tries):
+    """The NodeClaims of a Workspace, and what was chosen of several alternatives."""
+
     instance_type: str = Field(default="", validation_alias="instanceType")
     """Of several that the Workspace names, the type of its NodeClaims, also while it has none."""
     capacity_type: str = Field(default="", validation_alias="capacityType")
@@ -83,6 +88,8 @@ class Provisioning(Reported):
     """Those of several that failed since a NodeClaim last became Ready, the newest failure first."""
     omitted_alternatives: int = Field(default=0, validation_alias="omittedAlternatives")
     """How many entries were left out of `alternatives`, which keeps as many as a Workspace can name."""
+    move_back: Tries = Field(default=Tries(), validation_alias="moveBack")
+    """NodeClaims of the first alternative while replicas run on another one (`moveBackSeconds`)."""
 
     @property
     def alternative(self) -> Alternative:

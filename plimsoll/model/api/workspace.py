@@ -41,6 +41,9 @@ CLAIMS_WHOLE: Final = "devices claim and partition exclude each other: a pod cla
 TYPE_XOR_TYPES: Final = "instanceType and instanceTypes exclude each other: keep one"
 PAID_XOR_PAID: Final = "capacityType and capacityTypes exclude each other: keep one"
 BY_PRICE_OF_TYPES: Final = "byPrice orders instanceTypes: list them, or remove it"
+MOVE_BACK_OF_SEVERAL: Final = (
+    "moveBackSeconds moves replicas to the first of several: list instanceTypes or capacityTypes, or remove it"
+)
 ADAPTERS_TWICE: Final = "two adapters have the same name: every source.name must be unique"
 
 
@@ -114,6 +117,10 @@ class Resource(Described):
     reserved; absent: as the Environment sets it."""
     capacity_types: tuple[Literal["spot", "on-demand", "reserved"], ...] = Field(default=(), max_length=3)
     """Ways to pay for provisioned nodes, tried in this order for each instance type, instead of `capacityType`."""
+    move_back_seconds: int | None = Field(default=None, ge=60, le=MOST_SECONDS)
+    """How often nodes of the first of several instance types and ways to pay are requested while replicas run on
+    another one: once all of these nodes are Ready, the replicas move there, by a rollout with `Surge`. Absent: replicas
+    that run are not moved."""
     zones: tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] = Field(default=(), max_length=32)
     """Zones of the nodes; absent: any."""
     preferred_nodes: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = ()
@@ -173,6 +180,8 @@ class Resource(Described):
             raise ValueError(PAID_XOR_PAID)
         if self.by_price and not self.instance_types:
             raise ValueError(BY_PRICE_OF_TYPES)
+        if self.move_back_seconds is not None and not self.alternatives:
+            raise ValueError(MOVE_BACK_OF_SEVERAL)
         return self
 
 
@@ -240,6 +249,11 @@ class Workspace(ObservedObject):
     def temporary_nodes(self) -> int:
         """Temporary nodes that a rollout may take: there are no more new pods than replicas."""
         return min(self.surge, self.replicas)
+
+    @property
+    def moves_back(self) -> bool:
+        """Whether its replicas move to the first of several alternatives: all at once, on temporary nodes."""
+        return self.spec.resource.move_back_seconds is not None and self.surge >= self.replicas
 
     def idle_seconds(self, most: int) -> int:
         """How long its created nodes stay without replicas; `most` is what the Environment sets."""

@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from plimsoll.labels import NODEPOOL
 from plimsoll.model import Snapshot
-from plimsoll.model.api import Alternative, PendingClaim, Provisioning
+from plimsoll.model.api import Alternative, PendingClaim, Provisioning, Tries
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
 from plimsoll.plan.owned.progress import GPUS, ClaimProgress, Wait, format_time, parse_time
 
@@ -131,6 +131,19 @@ class AttemptTracker:
             next_deadline=min(deadlines, default=None),
         )
 
+    def of_move(
+        self,
+        previous: Tries,
+        claims: Sequence[NodeClaim],
+        *,
+        gpus_known: bool,
+        created: Collection[str] = (),
+        dropped: Container[str] = (),
+    ) -> Attempts:
+        """As `evaluate`, of the NodeClaims of the alternative to which replicas move back."""
+        record = Provisioning.model_construct(**dict(previous))
+        return self.evaluate(record, claims, gpus_known=gpus_known, created=created, dropped=dropped)
+
     def _recovered(self, previous: Provisioning, alive: Collection[NodeClaim]) -> Provisioning:
         """Without failures, if a NodeClaim that was created after the last failure became Ready."""
         last = parse_time(previous.last_failure)
@@ -189,11 +202,19 @@ def as_status(record: Provisioning) -> dict[str, Any] | None:
     """The record as a status field; None where it is empty."""
     if record == Provisioning():
         return None
-    fields = _fields(record.model_dump(exclude={"pending", "alternatives"}, exclude_defaults=True))
-    if record.pending:
-        fields["pending"] = [each.model_dump(exclude_defaults=True) for each in record.pending]
+    fields = _tries(record)
     if record.alternatives:
         fields["alternatives"] = [_fields(each.model_dump(exclude_defaults=True)) for each in record.alternatives]
+    if record.move_back != Tries():
+        fields["moveBack"] = _tries(record.move_back)
+    return fields
+
+
+def _tries(record: Tries) -> dict[str, Any]:
+    nested = {"pending", "alternatives", "move_back"}
+    fields = _fields(record.model_dump(exclude=nested, exclude_defaults=True))
+    if record.pending:
+        fields["pending"] = [each.model_dump(exclude_defaults=True) for each in record.pending]
     return fields
 
 

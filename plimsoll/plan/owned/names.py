@@ -29,14 +29,14 @@ def object_labels(workspace: Workspace, environment: Environment) -> dict[str, s
     return labels
 
 
-def claim_names(workspace: Workspace, used: Collection[str], tries: int = 0) -> Iterator[str]:
+def claim_names(workspace: Workspace, used: Collection[str], tries: int = 0, of: str = "") -> Iterator[str]:
     """Names for the Workspace's NodeClaims, smallest free ordinal first, without those in use.
 
-    A name depends only on the Workspace, the number of failed attempts and the ordinal. Therefore a repeated plan names
-    the same objects, and a replacement never has the name of the NodeClaim that failed.
+    A name depends only on the Workspace, the number of failed attempts, what they are attempts `of`, and the ordinal.
+    Therefore a repeated plan names the same objects, and a replacement never has the name of the NodeClaim that failed.
     """
     identity = workspace.uid or f"{workspace.namespace}/{workspace.name}"
-    generation = f"\ntry {tries}" if tries else ""
+    generation = (f"\n{of}" if of else "") + (f"\ntry {tries}" if tries else "")
     head = workspace.name[: NAME_LENGTH - 11].rstrip("-.")
     for ordinal in count():
         digest = hashlib.sha256(f"{identity}\n{ordinal}{generation}".encode()).hexdigest()[:10]

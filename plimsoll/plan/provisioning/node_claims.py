@@ -1,14 +1,17 @@
 """The provisioner `nodeclaim`: one Karpenter NodeClaim per node, created and deleted by name."""
 
 from collections.abc import Collection, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 
 from plimsoll.labels import INSTANCE_TYPE, SPEC_HASH
+from plimsoll.model import Reason
+from plimsoll.model.api import Workspace
 from plimsoll.model.karpenter import NodeClaim
-from plimsoll.plan.owned import ClaimProgress, PlanBuilder, claim_names
+from plimsoll.plan.owned import ClaimProgress, PlanBuilder, alive, claim_names, parse_time
 from plimsoll.plan.provisioning.manifest import node_claim_manifest, set_replicas
 from plimsoll.plan.provisioning.provisioner import NodeTarget, ProvisionerContext
+from plimsoll.plan.workspaces import moving
 from plimsoll.text import counted
 
 
@@ -36,9 +39,14 @@ class NodeClaimProvisioner:
             pool.replicas or 0 for pool in self._context.ownership.pools_of(target.workspace) if not pool.deleting
         )
         existing = len(staying) + pooled
-        self._remove(target, staying, pooled, builder)
+        left = len(self._context.left_by(target, staying))
+        stalled = self._context.ownership.rollout_stalled(target.workspace)
+        if not left or stalled:
+            self._remove(target, staying, pooled, builder)
         # Nodes that stay without replicas are not replaced.
         missing = target.nodes - existing if target.verdict.target_node_count else 0
+        if left and target.verdict.target_node_count and not stalled:
+            missing = target.verdict.target_node_count - (existing - left)
         if missing <= 0 or (attempts.next_try is not None and self._now < attempts.next_try):
             return
         room = self._context.room(target, missing, builder)
@@ -48,6 +56,40 @@ class NodeClaimProvisioner:
         for name in islice(claim_names(target.workspace, self._used, attempts.record.tries), room):
             self._used.add(name)
             builder.create(self._manifest(target, name), target.verdict.workspace, reason)
+
+    def move_back(self, target: NodeTarget, builder: PlanBuilder) -> None:
+        """Requests all nodes of the alternative to which replicas move back from another one, or none: if one of them
+        fails, or a limit allows fewer, those that are there go, until the next time."""
+        context, workspace, to = self._context, target.workspace, target.verdict.alternative
+        running, requested = moving(context.ownership.claims_of(workspace), to, context.types)
+        before, there = workspace.status.provisioning.move_back, alive(requested)
+        attempts = context.tracker.of_move(before, requested, gpus_known=True)
+        due = self._due(workspace, running)
+        builder.own = False
+        builder.deadlines += [each for each in (due, attempts.next_deadline) if each is not None and each > self._now]
+        missing = target.nodes - len(there)
+        waits = not target.nodes or due is None or self._now < due or attempts.record.tries > before.tries
+        over = "" if waits or missing <= 0 else context.over(target, missing)
+        if over:
+            builder.warn(workspace.ref, f"{Reason.LIMIT_EXCEEDED.value}: its replicas do not move to {to}: {over}")
+        if waits or over:
+            for claim in there:
+                builder.delete(claim, attempts.late.get(claim.name) or f"replicas do not move to {to} now")
+            return
+        names = claim_names(workspace, self._used, before.tries, of="move back")
+        for name in islice(names, context.room(target, missing, builder)):
+            self._used.add(name)
+            reason = f"{counted(target.nodes, 'node')} needed for all replicas to move to {to}, {len(there)} exist"
+            builder.create(self._manifest(target, name), target.verdict.workspace, reason)
+
+    def _due(self, workspace: Workspace, running: Iterable[NodeClaim]) -> datetime | None:
+        """When nodes to which its replicas move back are requested: so long after the newest of the nodes on which they
+        run was, and after such a request failed last. None where the cluster does not say when."""
+        seconds = workspace.spec.resource.move_back_seconds
+        texts = [workspace.status.provisioning.move_back.last_failure]
+        texts += [each.creation_timestamp for each in alive(running)]
+        times = [time for text in texts if (time := parse_time(text)) is not None]
+        return max(times) + timedelta(seconds=seconds) if times and seconds is not None else None
 
     def _manifest(self, target: NodeTarget, name: str) -> dict[str, object]:
         return node_claim_manifest(target, self._context.environment, name)

@@ -1,6 +1,6 @@
 """Provisioners: how missing and surplus nodes of a Workspace become objects."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from plimsoll.model.meta import ANYWHERE, Placement
 from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.limits import Budget, NamespaceBudget
 from plimsoll.plan.owned import Attempts, AttemptTracker, Ownership, PlanBuilder, alive
-from plimsoll.plan.workspaces import of_others
+from plimsoll.plan.workspaces import moving, of_others
 from plimsoll.presets import ModelPreset
 
 
@@ -61,8 +61,7 @@ class ProvisionerContext:
         gpus, resource = target.offered.claimable or 0, target.offered.resource
         for made in range(missing):
             namespace = target.workspace.namespace
-            over = self.budget.short(1, gpus, target.pool, resource)
-            over = over or self.namespaces.short(namespace, gpus * GPU_MILLI, resource)
+            over = self.over(target, 1)
             if over:
                 problem = f"{Reason.LIMIT_EXCEEDED.value}: {made} of {missing} missing nodes are created: {over}"
                 builder.warn(target.workspace.ref, problem)
@@ -73,7 +72,7 @@ class ProvisionerContext:
 
     def replace_late(self, target: NodeTarget, builder: PlanBuilder) -> tuple[Attempts, list[NodeClaim]]:
         """Deletes the Workspace's late NodeClaims; returns its attempts, and the others that are not of a NodePool."""
-        claims = self.ownership.claims_of(target.workspace)
+        claims, _ = self.claims_of(target)
         before, chosen = target.workspace.status.provisioning, target.verdict.alternative
         attempts = self.tracker.evaluate(before, claims, gpus_known=target.offered.devices is not None, on=chosen)
         builder.own = builder.own and attempts.settled
@@ -91,8 +90,26 @@ class ProvisionerContext:
 
     def give_up_others(self, target: NodeTarget, staying: Sequence[NodeClaim], builder: PlanBuilder) -> bool:
         """Deletes those that stay of other alternatives than the chosen one, and says whether the Workspace has any:
-        until they are gone, nothing is created, so that its nodes are never of two."""
-        chosen = target.verdict.alternative
+        until they are gone, nothing is created, so that its nodes are never of two. Those with its pods stay until
+        these have moved."""
+        chosen, with_pods = target.verdict.alternative, {each.name for each in self.left_by(target, staying)}
         for claim in of_others(staying, chosen, self.types):
-            builder.delete(claim, f"{chosen} is used instead")
-        return bool(of_others(alive(self.ownership.claims_of(target.workspace)), chosen, self.types))
+            if claim.name not in with_pods:
+                builder.delete(claim, f"{chosen} is used instead")
+        there = of_others(alive(self.claims_of(target)[0]), chosen, self.types)
+        return any(each.name not in with_pods for each in there)
+
+    def claims_of(self, target: NodeTarget) -> tuple[list[NodeClaim], list[NodeClaim]]:
+        """The Workspace's NodeClaims, and those to which its replicas are to move back."""
+        return moving(self.ownership.claims_of(target.workspace), target.verdict.move_back_to, self.types)
+
+    def left_by(self, target: NodeTarget, claims: Iterable[NodeClaim]) -> list[NodeClaim]:
+        """Those from whose nodes pods of the Workspace move to the chosen alternative."""
+        busy = self.places.nodes_of(target.workspace.ref, target.workspace.replicas)
+        return [each for each in of_others(claims, target.verdict.alternative, self.types) if each.node_name in busy]
+
+    def over(self, target: NodeTarget, nodes: int) -> str:
+        """The limit that so many more nodes would exceed; empty if none."""
+        gpus, resource = target.offered.claimable or 0, target.offered.resource
+        over = self.budget.short(nodes, gpus, target.pool, resource)
+        return over or self.namespaces.short(target.workspace.namespace, nodes * gpus * GPU_MILLI, resource)

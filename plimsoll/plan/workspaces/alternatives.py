@@ -3,6 +3,9 @@
 All of its nodes are of one alternative. It stays while pods of the Workspace are on nodes. Otherwise the alternative
 with the fewest failures is used: first that of its NodeClaims, then the last one, then in the declared order, or by
 price. What failed is read from the status, so that a restart changes no choice.
+
+With `moveBackSeconds`, replicas that run on another alternative move to the first possible one: once nodes of it are
+Ready for all of them, it is the one that is chosen, and a rollout follows.
 """
 
 import math
@@ -16,6 +19,7 @@ from plimsoll.labels import CAPACITY_TYPE
 from plimsoll.model import Refusal
 from plimsoll.model.api import Alternative, Workspace
 from plimsoll.model.karpenter import NodeClaim, NodePool
+from plimsoll.plan.owned import ClaimProgress
 from plimsoll.plan.view import Holding
 from plimsoll.text import shortlist
 
@@ -23,7 +27,7 @@ Made = TypeVar("Made", NodeClaim, NodePool)
 Judge = Callable[[Workspace], Sizing | Refusal]
 
 
-def choose(holding: Holding, judge: Judge, types: OfferedTypes) -> Sizing | Refusal:
+def choose(holding: Holding, judge: Judge, types: OfferedTypes, progress: ClaimProgress) -> Sizing | Refusal:
     """What `judge` says of the Workspace with the alternative that is chosen; a refusal if none is possible."""
     workspace = holding.workspace
     declared = workspace.spec.resource.alternatives
@@ -35,7 +39,14 @@ def choose(holding: Holding, judge: Judge, types: OfferedTypes) -> Sizing | Refu
         stays = (
             () if used in declared else (f"its nodes are of {used}, which it names no more: they stay while in use",)
         )
-        return _chosen(possible(used), used, stays)
+        first = _first(workspace, possible, types) if workspace.moves_back else None
+        if first is None or first == used:
+            return _chosen(possible(used), used, stays)
+        if _moves(holding, first, possible(first), types, progress):
+            return _chosen(possible(first), first, ())
+        told = f"its replicas run on {used}, and move to {first} once all nodes of it are Ready"
+        running = _chosen(possible(used), used, (*stays, told))
+        return running if isinstance(running, Refusal) else running._replace(move_back_to=first)
     order = _ordered(holding, possible, types, used)
     # All are judged, also those after the first possible one: a misspelt type is told before it is needed.
     found = [(each, possible(each)) for each in order]
@@ -44,9 +55,9 @@ def choose(holding: Holding, judge: Judge, types: OfferedTypes) -> Sizing | Refu
     for each, sizing in found:
         if isinstance(sizing, Sizing):
             return _chosen(sizing, each, left_out)
-    first = refused[0][1]
-    same = all(why == first for _, why in refused)
-    return first if same else first._replace(message=f"no alternative is possible: {shortlist(left_out)}")
+    reason = refused[0][1]
+    same = all(why == reason for _, why in refused)
+    return reason if same else reason._replace(message=f"no alternative is possible: {shortlist(left_out)}")
 
 
 def others(holding: Holding, judge: Judge, types: OfferedTypes, chosen: Alternative) -> Iterator[Sizing]:
@@ -83,6 +94,36 @@ def _ordered(
 
     order.sort(key=rank)
     return order
+
+
+def _first(
+    workspace: Workspace, possible: Callable[[Alternative], Sizing | Refusal], types: OfferedTypes
+) -> Alternative | None:
+    """The first possible alternative, whatever failed of it."""
+    order = list(workspace.spec.resource.alternatives)
+    if workspace.spec.resource.by_price:
+        order.sort(key=lambda each: _price(each, possible(each), types))
+    return next((each for each in order if isinstance(possible(each), Sizing)), None)
+
+
+def _moves(
+    holding: Holding, first: Alternative, sizing: Sizing | Refusal, types: OfferedTypes, progress: ClaimProgress
+) -> bool:
+    """Whether all of its nodes of the alternative are Ready with GPUs, or its replicas have begun to move there."""
+    if isinstance(sizing, Refusal) or holding.workspace.status.provisioning.alternative.same(first):
+        return isinstance(sizing, Sizing)
+    there = (each for each in moving(holding.claims, first, types)[1] if not each.deleting)
+    return sum(progress.ready(each) and progress.shows_gpus(each) for each in there) >= sizing.target
+
+
+def moving(
+    claims: Iterable[NodeClaim], to: Alternative | None, types: OfferedTypes
+) -> tuple[list[NodeClaim], list[NodeClaim]]:
+    """Those on which replicas run or are to start, and those of the alternative to which they move back."""
+    staying, back = list[NodeClaim](), list[NodeClaim]()
+    for each in claims:
+        (staying if to is None or not _is_of(each, to, types) else back).append(each)
+    return staying, back
 
 
 def of_others(objs: Iterable[Made], alternative: Alternative | None, types: OfferedTypes) -> list[Made]:

@@ -174,6 +174,11 @@ def unread(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[str]:
             f"inference.rollout.maxSurge is {rollout.max_surge}, and has no effect with the strategy Recreate: set "
             "strategy to Surge, or remove it"
         )
+    if resource.move_back_seconds is not None and not (workspace.moves_back and environment.auto_provisioning):
+        surge = f"inference.rollout, and all {workspace.replicas} replicas move at once: set strategy to Surge and "
+        surge += f"maxSurge to {workspace.replicas} or more"
+        why = surge if environment.auto_provisioning else "nodes that are provisioned, and there are none"
+        yield f"resource.moveBackSeconds has no effect: it needs {why}; or remove it"
     preferred = resource.preferred_nodes
     if preferred:
         yield (

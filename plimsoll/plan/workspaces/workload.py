@@ -9,7 +9,17 @@ import orjson
 
 from plimsoll.cluster.nodes import may_be_spot, own_tolerations, tolerations
 from plimsoll.estimating import preset_of
-from plimsoll.labels import DO_NOT_DISRUPT, HOSTNAME, INSTANCE_TYPE, MOVED, NODEPOOL, QUEUE, SPEC_HASH, WORKSPACE
+from plimsoll.labels import (
+    CAPACITY_TYPE,
+    DO_NOT_DISRUPT,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    MOVED,
+    NODEPOOL,
+    QUEUE,
+    SPEC_HASH,
+    WORKSPACE,
+)
 from plimsoll.model import Verdict
 from plimsoll.model.api import Environment, EnvironmentSpec, Inference, Workspace
 from plimsoll.model.meta import Taint, dig, expression
@@ -254,6 +264,11 @@ def _require_nodes(
         ours = [[*each, one] for each in ours for one in (*named, *absent)]
     if instance_types:
         owned = [expression(key, "In", value) for key, value in ownership_labels(workspace).items()]
+        if resource.move_back_seconds is not None and verdict.alternative is not None:
+            # Another alternative is another template: its rollout moves the replicas.
+            owned.append(expression(INSTANCE_TYPE, "In", *instance_types))
+            paid = verdict.alternative.capacity_type
+            owned += [expression(CAPACITY_TYPE, "In", paid)] if paid else []
         existing = [
             *selector.node_selector_terms(),
             expression(NODEPOOL, "DoesNotExist"),

@@ -1,13 +1,16 @@
 """The NodeClaims, nodes and workloads of each Workspace, and the users of each node."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from plimsoll.labels import WORKSPACE, WORKSPACE_NAMESPACE
 from plimsoll.model import ObjectKey, Plan, Snapshot, Verdict
-from plimsoll.model.api import Alternative, Provisioning, Workspace, WorkspaceRef
+from plimsoll.model.api import Alternative, Provisioning, Tries, Workspace, WorkspaceRef
+from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.owned import Attempts, AttemptTracker, Idle, idle_nodes
 from plimsoll.plan.view import ClusterView, Holding
+from plimsoll.plan.workspaces.alternatives import moving
 from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.replicas import Start, whole_replicas
 from plimsoll.text import counted
@@ -18,20 +21,20 @@ class AppliedClaims:
 
     def __init__(self, plan: Plan, failures: Container[ObjectKey] = ()) -> None:
         """`failures` are the keys of operations that failed."""
-        self.by_owner: dict[WorkspaceRef, list[str]] = {}
-        """Names of the NodeClaims that were created."""
+        self.by_owner: dict[WorkspaceRef, list[NodeClaim]] = {}
+        """The NodeClaims that were created."""
         for creation in plan.creations:
             key = creation.key
             owner = creation.owner
             if key.kind == "NodeClaim" and key not in failures and isinstance(owner, WorkspaceRef):
-                self.by_owner.setdefault(owner, []).append(key.name)
+                self.by_owner.setdefault(owner, []).append(NodeClaim.read(creation.manifest))
         self.deleted = frozenset(
             deletion.key.name
             for deletion in plan.deletions
             if deletion.key.kind == "NodeClaim" and deletion.key not in failures
         )
 
-    def created(self, workspace: Workspace) -> list[str]:
+    def created(self, workspace: Workspace) -> list[NodeClaim]:
         return self.by_owner.get(workspace.ref, []) if self.by_owner else []
 
 
@@ -81,14 +84,23 @@ class WorkspaceNodes:
         """The state of the Workspace's NodeClaims; `previous` is from its status."""
         if self._tracker is None or self._tracker.now != now:
             self._tracker = AttemptTracker(self._view.snapshot, self._view.progress, now)
-        return self._tracker.evaluate(
-            previous,
-            self.ownership.claims_of(workspace),
-            gpus_known=verdict.gpus_per_node is not None,
-            created=self._made.created(workspace),
-            dropped=self._made.deleted,
-            on=verdict.alternative,
+        tracker, dropped, types = self._tracker, self._made.deleted, self._view.types
+        made, made_back = moving(self._made.created(workspace), verdict.move_back_to, types)
+        claims, back = moving(self.ownership.claims_of(workspace), verdict.move_back_to, types)
+        created, known = [each.name for each in made], verdict.gpus_per_node is not None
+        found = tracker.evaluate(
+            previous, claims, gpus_known=known, created=created, dropped=dropped, on=verdict.alternative
         )
+        tries = Tries()
+        if verdict.move_back_to is not None:
+            created = [each.name for each in made_back]
+            moved = tracker.of_move(previous.move_back, back, gpus_known=True, created=created, dropped=dropped)
+            tries = Tries.model_construct(**{name: getattr(moved.record, name) for name in Tries.model_fields})
+        return replace(found, record=found.record.model_copy(update={"move_back": tries}))
+
+    def counting(self, workspace: Workspace, verdict: Verdict) -> list[NodeClaim]:
+        """Its NodeClaims, without those to which its replicas are to move back."""
+        return moving(self.ownership.claims_of(workspace), verdict.move_back_to, self._view.types)[0]
 
     @property
     def observed(self) -> Snapshot:
