@@ -20,21 +20,14 @@ from plimsoll.model.meta import Placement
 from plimsoll.plan.classes import DemandClass, Refusal, RefusalReason
 from plimsoll.plan.demand import Demand, DemandPlan, PlannedNode
 from tests.builders import a_snapshot, an_environment
+from tests.demand.node_pools import L4_POOL
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "demand"
 
-CASE = """
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: l4}
-spec:
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
-      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [g6.xlarge]}]
----
-apiVersion: plimsoll.dev/v1alpha1
+CASE = (
+    L4_POOL
+    + """apiVersion: plimsoll.dev/v1alpha1
 kind: Environment
 metadata: {name: test}
 spec: {catalog: {prices: {gone.large: 3}}, demand: {provisioner: trigger-pod}}
@@ -45,6 +38,7 @@ metadata: {name: chat, namespace: team, annotations: {tensor-fusion.ai/tflops-re
 spec: {schedulerName: tensor-fusion-scheduler, containers: [{name: main}]}
 status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
 """
+)
 """A price of an unknown instance type, and a pod of TensorFusion."""
 
 IMMENSE_NODE = """

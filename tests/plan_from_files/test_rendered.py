@@ -8,22 +8,16 @@ import pytest
 from typer.testing import CliRunner
 
 from plimsoll.cli import app
+from tests.demand.node_pools import L4_POOL
 
-CLUSTER = """
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: l4}
-spec:
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
-      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [g6.xlarge]}]
----
-apiVersion: plimsoll.dev/v1alpha1
+CLUSTER = (
+    L4_POOL
+    + """apiVersion: plimsoll.dev/v1alpha1
 kind: Environment
 metadata: {name: prod}
 spec: {demand: {provisioner: trigger-pod}}
 """
+)
 HELM = """---
 # Source: chat/templates/serviceaccount.yaml
 apiVersion: v1

@@ -6,9 +6,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from plimsoll.labels import is_label_key, is_label_value
 from plimsoll.model.dra.device_class_spec import MOST_SELECTORS, ClassName, DeviceSelector, OpaqueConfiguration
-from plimsoll.model.meta import Declared
+from plimsoll.model.meta import Declared, Labels
 from plimsoll.quantity import parse_quantity
 
 RequestName = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
@@ -28,15 +27,6 @@ def _qualified(name: str) -> str:
     if re.fullmatch(r"[-a-z0-9.]{1,63}/[A-Za-z_][A-Za-z0-9_]{0,31}", name) is None:
         raise ValueError(f"{name!r} is not an attribute with its domain, such as gpu.nvidia.com/productName")
     return name
-
-
-def _labels(labels: dict[str, str]) -> dict[str, str]:
-    for key, value in labels.items():
-        if not is_label_key(key):
-            raise ValueError(f"{key!r} is not a label key")
-        if not is_label_value(value):
-            raise ValueError(f"label {key}: {value!r} is not a label value")
-    return labels
 
 
 class DeviceToleration(Declared):
@@ -175,7 +165,7 @@ class DeviceClaim(Declared):
 class ClaimMetadata(Declared):
     """Labels and annotations of the claims."""
 
-    labels: Annotated[dict[str, str], AfterValidator(_labels)] = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
 
 

@@ -1,14 +1,27 @@
 """Label selectors (metav1.LabelSelector): evaluation, and conversion to node affinity."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plimsoll.labels import is_label_key, is_label_value
 from plimsoll.model.meta.base import Declared
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
+
+
+def _labels(labels: dict[str, str]) -> dict[str, str]:
+    for key, value in labels.items():
+        if not is_label_key(key):
+            raise ValueError(f"{key!r} is not a label key")
+        if not is_label_value(value):
+            raise ValueError(f"{key}: {value!r} is not a label value (at most 63 of A-Z a-z 0-9 - _ .)")
+    return labels
+
+
+Labels = Annotated[dict[str, str], AfterValidator(_labels)]
+"""Labels that are declared."""
 
 
 def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
@@ -61,18 +74,8 @@ class LabelRequirement(Declared):
 class LabelSelector(Declared):
     """Both forms must match. An empty selector matches everything."""
 
-    match_labels: dict[str, str] = Field(default_factory=dict)
+    match_labels: Labels = Field(default_factory=dict)
     match_expressions: tuple[LabelRequirement, ...] = ()
-
-    @field_validator("match_labels")
-    @classmethod
-    def _labels(cls, labels: dict[str, str]) -> dict[str, str]:
-        for key, value in labels.items():
-            if not is_label_key(key):
-                raise ValueError(f"{key!r} is not a label key")
-            if not is_label_value(value):
-                raise ValueError(f"{key}: {value!r} is not a label value (at most 63 of A-Z a-z 0-9 - _ .)")
-        return labels
 
     def requirements(self) -> Iterator[LabelRequirement]:
         """All conditions as requirements, those of `matchLabels` first, by key."""

@@ -139,6 +139,18 @@ def _workloads(name: str, plural: str) -> Kind[Workload]:
     return Kind(name, "apps/v1", f"/apis/apps/v1/{plural}", Workload.read, selector={"labelSelector": WORKSPACE})
 
 
+def _of_volumes(name: str, root: str, read: Callable[[dict[str, Any]], T | None], *quiet: str) -> Kind[T]:
+    return Kind(
+        name,
+        root.removeprefix("/apis/").removeprefix("/api/"),
+        f"{root}/{name.lower()}{'es' if name.endswith('s') else 's'}",
+        read,
+        if_forbidden="pods with PersistentVolumeClaims get no capacity: apply the foundation stack, which grants the "
+        "right to list and watch claims, volumes and StorageClasses",
+        quiet=frozenset(quiet),
+    )
+
+
 # The annotation that keeps a node is shown, and planning does not use it.
 NODES: Final = Kind("Node", "v1", "/api/v1/nodes", _read_node, quiet=frozenset({"annotations"}))
 PODS: Final = Kind(
@@ -329,34 +341,11 @@ DISRUPTION_BUDGETS: Final = Kind(
     # They are told, and change no plan.
     quiet=frozenset({"labels", "annotations", "selector", "evicts_unhealthy", "allowed"}),
 )
-_WITHOUT_VOLUMES: Final = (
-    "pods with PersistentVolumeClaims get no capacity: apply the foundation stack, which grants the right to list and "
-    "watch claims, volumes and StorageClasses"
+VOLUME_CLAIMS: Final = _of_volumes(
+    "PersistentVolumeClaim", "/api/v1", PersistentVolumeClaim.read, "labels", "annotations"
 )
-VOLUME_CLAIMS: Final = Kind(
-    "PersistentVolumeClaim",
-    "v1",
-    "/api/v1/persistentvolumeclaims",
-    PersistentVolumeClaim.read,
-    if_forbidden=_WITHOUT_VOLUMES,
-    quiet=frozenset({"labels", "annotations"}),
-)
-VOLUMES: Final = Kind(
-    "PersistentVolume",
-    "v1",
-    "/api/v1/persistentvolumes",
-    PersistentVolume.read,
-    if_forbidden=_WITHOUT_VOLUMES,
-    quiet=frozenset({"annotations"}),
-)
-STORAGE_CLASSES: Final = Kind(
-    "StorageClass",
-    "storage.k8s.io/v1",
-    "/apis/storage.k8s.io/v1/storageclasses",
-    StorageClass.read,
-    if_forbidden=_WITHOUT_VOLUMES,
-    quiet=frozenset({"labels"}),
-)
+VOLUMES: Final = _of_volumes("PersistentVolume", "/api/v1", PersistentVolume.read, "annotations")
+STORAGE_CLASSES: Final = _of_volumes("StorageClass", "/apis/storage.k8s.io/v1", StorageClass.read, "labels")
 GPU_DEMANDS: Final = Kind(
     "GPUDemand",
     API_VERSION,
