@@ -112,6 +112,7 @@ mutants: install
 	@echo "seed $(seed): again with make mutants N=$(N) SEED=$(seed)"
 	$(RUN) python -m tests.mutants --number $(N) --seed $(seed) --rooms $(ROOMS)
 
+# Needs Go, and Debian's buildah and mmdebstrap. Its test, which needs bubblewrap and root too, builds one of its own.
 image: install
 	$(RUN) UV=$(UV) python -m image --base $(BASE) --python $(PYTHON) --plugin $(PLUGIN) --builder $(BUILDER)
 
