@@ -583,6 +583,9 @@ class ModelHubArgs(TypedDict, total=False):
     """Address of the hub, or of a mirror (Hugging Face's HF_ENDPOINT)."""
     organizations: pulumi.Input[list[pulumi.Input[str]]]
     """Owners of the models that may be named, the part before the slash; absent: all."""
+    token_organizations: pulumi.Input[list[pulumi.Input[str]]]
+    """Owners of the gated and private models that are read with the controller's HF_TOKEN. Who may create a Workspace
+    learns the size and shape of any of their models by naming it; absent: none."""
     deadline_seconds: pulumi.Input[int]
     """How long reading one model may take."""
     private_networks: pulumi.Input[list[pulumi.Input[str]]]

@@ -80,6 +80,7 @@ class HubModels:
         names, beyond = _named(snapshot)
         self._forget_refusals(except_of=frozenset(names))
         self._forget_unnamed(frozenset(names))
+        self._forget_without_token(hub)
         missing = [name for name in names if hub.allows(name) and name not in self._answers]
         new = [name for name in missing if name not in self._asking]
         wait(
@@ -149,6 +150,15 @@ class HubModels:
             for name in unnamed[: max(0, len(unnamed) - _UNNAMED_KEPT)]:
                 del self._answers[name]
 
+    def _forget_without_token(self, hub: ModelHub) -> None:
+        """Forgets models that were read with a token for owners for which there is none now."""
+        with self._lock:
+            self._answers = {
+                name: each
+                for name, each in self._answers.items()
+                if isinstance(each, Refused) or not each.gated or hub.has_token_for(name)
+            }
+
     def _ask(self, hub: ModelHub, name: str) -> Future[None]:
         with self._lock:
             asking = self._asking.get(name)
@@ -159,7 +169,7 @@ class HubModels:
     def _read(self, hub: ModelHub, name: str) -> None:
         answer: DeclaredPreset | Refused
         try:
-            answer = read_hub_model(hub, name, os.environ.get(_TOKEN, ""))
+            answer = read_hub_model(hub, name, os.environ.get(_TOKEN, "") if hub.has_token_for(name) else "")
         except HubError as error:
             hint = f": {error.hint}" if error.hint else ""
             answer = Refused(f"{error.message}{hint}", self._clock() + (LASTING_AGAIN if error.lasting else AGAIN))

@@ -123,6 +123,25 @@ def test_without_a_hub_the_setting_is_named() -> None:
     assert "modelHub" in refusal(a_snapshot(a_workspace(preset=NAME), a_node()))
 
 
+def with_token_for(hub: Hub, *owners: str) -> Snapshot:
+    environment = an_environment(modelHub=hub.spec(tokenOrganizations=list(owners)).manifest())
+    return naming(hub, NAME).model_copy(update={"environment": environment})
+
+
+def test_a_tenant_learns_nothing_by_the_controllers_token_unless_the_environment_names_the_owner(
+    hub: Hub, asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(NAME)
+    hub.gated[NAME] = "secret"
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    assert "tokenOrganizations" in refusal(asking.models.completed(with_token_for(hub)))
+    assert "tokenOrganizations" in refusal(asking.models.completed(with_token_for(hub, "other")))
+    assert {token for _, _, token in hub.asked} == {""}
+    [known] = asking.models.completed(with_token_for(hub, "ACME")).hub_models
+    assert known.gated
+    assert "tokenOrganizations" in refusal(asking.models.completed(with_token_for(hub))), "what is known is forgotten"
+
+
 def test_owners_are_limited(hub: Hub, asking: Asking) -> None:
     hub.add(NAME)
     seen = naming(hub, NAME).model_copy(

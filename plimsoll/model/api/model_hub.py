@@ -34,6 +34,9 @@ class ModelHub(Described):
     """Address of the hub, or of a mirror (Hugging Face's HF_ENDPOINT)."""
     organizations: tuple[Organization, ...] | None = Field(default=None, max_length=256)
     """Owners of the models that may be named, the part before the slash; absent: all."""
+    token_organizations: tuple[Organization, ...] = Field(default=(), max_length=256)
+    """Owners of the gated and private models that are read with the controller's HF_TOKEN. Who may create a Workspace
+    learns the size and shape of any of their models by naming it; absent: none."""
     deadline_seconds: int = Field(default=30, ge=1, le=600)
     """How long reading one model may take."""
 
@@ -50,8 +53,15 @@ class ModelHub(Described):
 
     def allows(self, name: str) -> bool:
         """Whether models of that owner may be named."""
-        owner = name.partition("/")[0].casefold()
-        return self.organizations is None or owner in {each.casefold() for each in self.organizations}
+        return self.organizations is None or _is_of(self.organizations, name)
+
+    def has_token_for(self, name: str) -> bool:
+        """Whether models of that owner are read with the controller's token."""
+        return _is_of(self.token_organizations, name)
+
+
+def _is_of(organizations: Iterable[str], name: str) -> bool:
+    return name.partition("/")[0].casefold() in {each.casefold() for each in organizations}
 
 
 def models_config_map(models: Iterable[DeclaredPreset]) -> dict[str, Any]:
