@@ -200,6 +200,29 @@ def test_a_template_claims_the_gpus_of_other_vendors(tmp_path: Path) -> None:
     assert (request["exactly"]["deviceClassName"], request["exactly"]["count"]) == ("gpu.amd.com", 8)
 
 
+@pytest.mark.parametrize("name", [FOUR, "Standard_ND96isr_MI300X_v5", "Standard_ND96_MI250_v5"])
+def test_new_nodes_are_of_types_of_other_vendors_too(tmp_path: Path, name: str) -> None:
+    """Whether the catalog has the type, or knows by its name only whose GPUs it has."""
+    environment = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "dev"},
+        "spec": {"nodeAutoProvisioning": "enabled"},
+    }
+    devices: dict[str, Any] = {"driver": "gpu.amd.com", "count": 8, "strings": AMD, "capacity": {"memory": "196592Mi"}}
+    of_amd = a_class("gpu.amd.com", "device.driver == 'gpu.amd.com'")
+    given = [environment, of_amd, a_profile(name, **devices), a_node_pool(types=(name,))]
+    made = created(tmp_path, *given, by_claim(instanceType=name))
+    assert made.keys() == {"NodeClaim"}
+    assert "amd.com/gpu" not in str(made["NodeClaim"]["spec"])
+    preset = by_claim(instanceType=name)
+    preset["spec"]["inference"] = {"preset": {"name": "phi-4-mini-instruct"}}
+    for refused, said in ((preset, "gpu.amd.com"), (a_workspace(instanceType=name), "resource.devices to claim")):
+        (verdict,) = validate(snapshot_of(tmp_path, *given, refused))
+        assert said in verdict.message
+        assert not verdict.accepted
+
+
 def test_presets_are_refused_on_gpus_of_other_vendors(tmp_path: Path) -> None:
     workspace = by_claim()
     workspace["spec"]["inference"] = {"preset": {"name": "phi-4-mini-instruct"}}

@@ -130,6 +130,24 @@ def test_the_limit_of_a_node_pool_counts_whatever_its_vendor() -> None:
     assert [figures(each)[1] for each in over(pool, pools={pool["metadata"]["name"]: 8})] == [["16", "8", "8"]]
 
 
+def test_limits_of_a_node_pool_of_several_vendors_add_up() -> None:
+    pool = with_path(a_node_pool(), spec__limits={"amd.com/gpu": "8", GPU: "16"})
+    assert [figures(each)[1] for each in over(pool, pools={pool["metadata"]["name"]: 8})] == [["24", "8", "16"]]
+
+
+@pytest.mark.parametrize("resource", ["amd.com/gpu", "gpu.intel.com/xe", GPU])
+def test_a_node_claim_of_a_type_that_the_catalog_lacks_counts_what_it_requests(resource: str) -> None:
+    is_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["max-1550"]}
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "one", "labels": {"karpenter.sh/nodepool": "theirs"}},
+        "spec": {"requirements": [is_type], "resources": {"requests": {resource: "8"}}},
+    }
+    assert over(claim, pools={"theirs": 8}) == []
+    assert len(over(claim, pools={"theirs": 7})) == 1
+
+
 def test_every_copy_of_a_job_set_counts() -> None:
     template = a_deployment(a_pod(gpus=1))["spec"]["template"]
     job = {"name": "w", "replicas": 2, "template": {"spec": {"parallelism": 3, "template": template}}}

@@ -117,7 +117,7 @@ def supply(manifest: Manifest, types: InstanceTypes, resource: str = GPU_RESOURC
     if is_kind(manifest, "karpenter.sh", "NodeClaim"):
         names = _listed(spec)
         known = _with_gpus(names, types)
-        gpus = max(known.values(), default=_devices(section(spec, "resources", "requests").get(resource)) or 0)
+        gpus = max(known.values(), default=sum(_of_vendors(section(spec, "resources", "requests"), resource)))
         if gpus:
             yield Holding(Decimal(gpus), _dearest(known or names, 1, types), pool=text(labels_of(manifest), NODEPOOL))
     elif is_kind(manifest, "karpenter.sh", "NodePool"):
@@ -131,15 +131,21 @@ def supply(manifest: Manifest, types: InstanceTypes, resource: str = GPU_RESOURC
             unknown = tuple(each for each in names if types.gpus(each) is None) if guessed else ()
             yield Holding(Decimal(nodes * most), _dearest(known or names, nodes, types), pool=name, unknown=unknown)
             return
-        limits = (_devices(section(spec, "limits").get(each)) for each in (resource, *VENDOR_RESOURCES))
-        limit = next((each for each in limits if each is not None), None)
-        if limit is not None:
+        limits = _of_vendors(section(spec, "limits"), resource)
+        if limits:
+            limit = sum(limits)
             rates = [None if (price := types.price(each, 1)) is None else price / known[each] for each in known]
             paid = [rate for rate in rates if rate is not None]
             whole = bool(rates) and len(paid) == len(rates)
             yield Holding(Decimal(limit), max(paid) * limit if whole else None, pool=name)
         elif known or is_gpu_pool(manifest, resource):
             yield Holding(None, None, pool=name)
+
+
+def _of_vendors(amounts: Mapping[str, Any], resource: str) -> list[int]:
+    """The numbers of GPUs of each vendor, where one is set."""
+    found = (_devices(amounts.get(each)) for each in dict.fromkeys((resource, *VENDOR_RESOURCES)))
+    return [each for each in found if each is not None]
 
 
 def _listed(spec: Mapping[str, Any]) -> list[str]:
