@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from plimsoll.cluster.ledger import GpuAccount, gpu_ledger
 from plimsoll.cluster.nodes import owner_in
-from plimsoll.cluster.pods import bound_pods, is_reservation, read_request
+from plimsoll.cluster.pods import PodRequest, bound_pods, is_reservation, read_request
 from plimsoll.cost import Prices, node_cost
 from plimsoll.errors import PlimsollError
 from plimsoll.explaining.chain import Chain, Link, State, Step, StepReason
@@ -127,11 +127,20 @@ def keeping(snapshot: Snapshot, node: Node) -> Iterator[str]:
         yield f"Workspace {node.labels.get(WORKSPACE_NAMESPACE, '')}/{node.labels[WORKSPACE]}"
     resource = snapshot.environment.spec.gpu_resource
     for pod in bound_pods(snapshot.pods).get(node.name, ()):
-        share = read_request(pod, resource).held
-        if share is None or is_reservation(pod, NAMESPACES):
+        request = read_request(pod, resource)
+        if not (request.uses_gpus or request.has_others) or is_reservation(pod, NAMESPACES):
             continue
         stays = f", {DO_NOT_DISRUPT}" if pod.annotations.get(DO_NOT_DISRUPT) == "true" else ""
-        yield f"pod {pod.namespace}/{pod.name} ({share}{stays})"
+        yield f"pod {pod.namespace}/{pod.name} ({_used(request)}{stays})"
+
+
+def _used(request: PodRequest) -> str:
+    """The devices that a pod has."""
+    if request.held is not None:
+        return str(request.held)
+    devices = " and ".join(f"{count} {name}" for name, count in request.devices)
+    claimed = f"{counted(request.claimed_gpus, 'GPU')} by claims" if request.claimed_gpus else "an unknown GPU request"
+    return devices or claimed
 
 
 def ending(planned: PlannedDemand, node: Node) -> str:

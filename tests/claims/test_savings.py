@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -66,6 +67,13 @@ def test_pods_with_claims_move_to_free_devices(tmp_path: Path) -> None:
 def test_a_node_without_claims_is_removable_and_one_with_them_is_not(tmp_path: Path) -> None:
     found = found_in(tmp_path, *machine("used"), *machine("idle"), *running("x", "used"))
     assert (leaving(found), found.moving.moves) == ({"idle"}, ())
+
+
+def test_pods_with_claims_keep_their_node(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    manifests = [a_class(), *TEMPLATES, *machine("used", 4), *running("x", "used", (0, 1))]
+    file.write_text(yaml.safe_dump_all(manifests))
+    assert "kept by pod team/x (2 GPUs by claims)" in plimsoll("why", "node", "used", "-f", str(file)).stdout
 
 
 def test_whole_gpus_of_a_class_move_to_devices_that_serve_them(tmp_path: Path) -> None:

@@ -142,6 +142,18 @@ def test_parts_and_others_have_the_product_of_their_vendor_only(
     assert other.product == product
 
 
+@pytest.mark.parametrize("resource", ["amd.com/gpu", "amd.com/cpx_nps4", "habana.ai/gaudi", "nvidia.com/mig-1g.10gb"])
+def test_pods_with_devices_keep_their_node(tmp_path: Path, resource: str) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump_all([a_node({}, **{resource: "8"}), a_pod("p", **{resource: "2"})]))
+    said = json.loads(plimsoll("why", "node", "gpu-1", "-f", str(file), "-o", "json").stdout)
+    assert f"team/p (2 {resource})" in json.dumps(said)
+
+
+def test_an_impossible_number_is_none(tmp_path: Path) -> None:
+    assert not found(tmp_path, a_node({}, **{"amd.com/cpx_nps4": "-1"}))
+
+
 def test_pages_costs_and_audits_count_their_nodes(tmp_path: Path) -> None:
     labels = {"amd.com/gpu.product-name": "MI300X", "node.kubernetes.io/instance-type": "mi300x"}
     environment = {

@@ -48,7 +48,7 @@ def _of_node(node: Node, pods: list[Pod], gpu_resource: str) -> Iterator[OtherAc
         if known is None or known.use is not DeviceUse.DEVICE or known.owner == "NVIDIA":
             continue
         try:
-            allocatable = parse_devices(amount)
+            allocatable = max(0, parse_devices(amount))
         except ValueError:
             continue
         users = {
