@@ -47,13 +47,18 @@ def stop_control_plane(sandbox: Sandbox) -> None:
 
 
 def start_from(sandbox: Sandbox, backup: Backup, cluster: Kube, admitted: Manifest) -> None:
-    """Starts the sandbox, on the same port, with the etcd of the backup, and connects `cluster` again. Other clients
-    must do so too: the certificates are new. Returns when the object would be `admitted`: an apiserver finds the kind
-    of a policy's parameter up to half a minute after its start, and refuses until then."""
-    state, settings = sandbox.state(), sandbox.settings()
-    assert state is not None and settings is not None
+    """Starts the sandbox as `start_again`, with the etcd of the backup."""
     shutil.rmtree(sandbox.folder.path / "etcd")
     shutil.copytree(backup.folder, sandbox.folder.path / "etcd")
+    start_again(sandbox, cluster, admitted)
+
+
+def start_again(sandbox: Sandbox, cluster: Kube, admitted: Manifest) -> None:
+    """Starts the sandbox, on the same port, and connects `cluster` again. Other clients must do so too: the
+    certificates are new. Returns when the object would be `admitted`: an apiserver finds the kind of a policy's
+    parameter up to half a minute after its start, and refuses until then."""
+    state, settings = sandbox.state(), sandbox.settings()
+    assert state is not None and settings is not None
     options = settings.model_dump() | {"port": state.port_of("kube-apiserver")}
     assert sandbox.up(**options, stop_with_caller=True)
     cluster.reconnect()
