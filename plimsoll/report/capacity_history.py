@@ -36,7 +36,8 @@ class CapacityHistory:
 
 
 def point_of(snapshot: Snapshot, now: datetime) -> CapacityPoint:
-    accounts = tuple(gpu_ledger(snapshot).accounts())
+    # What nodes have and cost does not depend on their pods, of which a cluster has a hundred thousand.
+    accounts = tuple(gpu_ledger(snapshot.model_copy(update={"pods": ()})).accounts())
     cost = cluster_cost(accounts, Prices.of(snapshot))
     hourly = round(cost.hourly, 2) if cost.nodes or not cost.unpriced else None
     return CapacityPoint(time=format_time(now), gpus=sum(account.gpus for account in accounts), cost=hourly)

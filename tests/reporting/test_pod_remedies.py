@@ -91,3 +91,19 @@ def test_events_are_recorded_whatever_happens(monkeypatch: pytest.MonkeyPatch) -
     told.run_round()
     (note,) = told.notes().values()
     assert note.startswith("no capacity requested: ")
+
+
+def test_what_a_killed_process_had_not_recorded_the_next_one_records() -> None:
+    """A process that is killed while a question is answered has recorded nothing of it."""
+    killed = Told(LIMITED, share_pod("one"))
+    plan = killed.cluster.run_round(at(0))
+    (lost,) = killed.events.of(plan.demands)
+    following = Told()
+    following.cluster = killed.cluster
+    following.run_round(5)
+    following.notes()
+    (event,) = following.recorded
+    assert event.name == lost.name
+    assert "proven" in event.note
+    following.run_round(6)
+    assert len(following.recorded) == 1, "in one process, it is recorded once"
