@@ -67,6 +67,9 @@ def _links_without_demand(planned: PlannedDemand, pod: Pod) -> Iterator[Link]:
         return
     others = shortlist(f"{count} {name}" for name, count in request.devices if may_be_accelerator(name))
     text = f"{others}: accelerators for which no capacity is planned" if others else "no GPUs"
+    if request.claimed_gpus:
+        claims = shortlist(sorted(pod.generated_claims.get(each.name, each.claim) for each in pod.resource_claims))
+        text = f"{counted(request.claimed_gpus, 'GPU')} by claim, whole or parts: {claims}"
     yield Link(Step.REQUEST, State.PASSED, str(request.share or request.held or text))
     if pod.finished:
         yield Link(Step.END, State.PASSED, f"it has ended ({pod.phase})")

@@ -109,6 +109,21 @@ def test_devices_of_other_drivers_are_no_gpus(tmp_path: Path) -> None:
     assert discovery_of(snapshot.nodes[0]).devices == ()
 
 
+def test_claims_of_other_devices_have_no_gpus(tmp_path: Path) -> None:
+    """Of a claim of both, only its GPUs are counted."""
+    network = a_slice("node", [a_device(f"nic-{at}", {"rdma": True}) for at in range(2)], driver="dra.net")
+    own, both = a_claim("own", asked()), a_claim("both", asked(), devices=[("node", "gpu-0")])
+    own["status"] = {"allocation": {"devices": {"results": [of_network("nic-0")]}}}
+    both["status"]["allocation"]["devices"]["results"].append(of_network("nic-1"))
+    found = account(tmp_path, a_node("node"), a_slice("node", gpus(2)), network, own, both)
+    assert found.claims == (("team/both", (), 1),)
+    assert found.free_gpus == 1
+
+
+def of_network(device: str) -> dict[str, str]:
+    return {"request": "r0", "driver": "dra.net", "pool": "node", "device": device}
+
+
 @pytest.mark.parametrize(
     ("driver", "attributes", "product", "vendor"),
     [

@@ -39,3 +39,10 @@ def test_gpus_and_top_count_them(tmp_path: Path) -> None:
     for text in ("gpu.nvidia.com", "claim team/two", "claim team/shared", "free"):
         assert text in shown.stdout
     assert "1 node, 4 GPUs, 3 in use" in plimsoll("top", "--once", "-f", str(file)).stdout
+
+
+def test_why_says_what_a_running_pod_has_by_its_claims(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(yaml.safe_dump_all(objects()))
+    shown = plimsoll("why", "pod", "team/queued", "-f", str(file)).stdout
+    assert "2 GPUs by claim, whole or parts: two" in shown

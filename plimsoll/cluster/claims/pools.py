@@ -11,6 +11,7 @@ from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError,
 from plimsoll.cluster.claims.parts import free_part, held_part
 from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model.dra import (
+    GPU_DRIVERS,
     Allocated,
     Claimable,
     DeviceClass,
@@ -147,9 +148,7 @@ def published(parts: NodeParts, served: Served) -> Published:
     return Published(
         tuple(sorted(devices, key=lambda each: (each[2].driver, each[0], each[1]))),
         tuple(sorted(taken)),
-        tuple(
-            sorted((_name(claim), claim.pods, sum(each.consumed is None for each in held)) for claim, held in having)
-        ),
+        tuple(sorted(_having_gpus(having))),
         tuple(sorted(each for each in shared if each.free)),
         tuple(sorted(places, key=itemgetter(0))),
     )
@@ -207,6 +206,16 @@ def _having(
         ]
         if held:
             yield claim, held
+
+
+def _having_gpus(
+    having: Iterable[tuple[ResourceClaim, list[Allocated]]],
+) -> Iterator[tuple[str, tuple[str, ...], int]]:
+    """As `Published.claims`."""
+    for claim, held in having:
+        gpus = [each for each in held if each.driver in GPU_DRIVERS]
+        if gpus:
+            yield _name(claim), claim.pods, sum(each.consumed is None for each in gpus)
 
 
 def _name(claim: ResourceClaim) -> str:

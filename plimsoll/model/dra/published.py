@@ -96,7 +96,7 @@ class Published:
     taken: tuple[tuple[str, str, str], ...] = ()
     """(driver, pool, device) of those that no claim can get now: allocated, or tainted; sorted."""
     claims: tuple[tuple[str, tuple[str, ...], int], ...] = ()
-    """(`namespace/name`, names of its pods, number of devices) of the claims that have some of them, or parts of some,
+    """(`namespace/name`, names of its pods, number of GPUs) of the claims that have some of these, or parts of some,
     which are not counted; sorted."""
     shared: tuple[SharedDevice, ...] = ()
     """Those of which claims have parts, sorted. None is in `taken`."""
