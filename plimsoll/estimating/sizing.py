@@ -325,5 +325,5 @@ def nodes_in_all(workspace: Workspace, per_replica: int) -> tuple[int, tuple[str
     if count is None:
         return nodes, ()
     instead = "set inference.replicas and inference.perReplicaNodeCount, and remove it"
-    effect = "has no effect with a preset" if workspace.template is None else f"makes {counted(nodes, 'node')} at least"
+    effect = "has no effect with a preset" if workspace.template is None else f"makes {counted(count, 'node')} at least"
     return nodes, (f"resource.count is deprecated and {effect}: {instead}",)

@@ -13,7 +13,9 @@ from plimsoll.text import did_you_mean, nearest
 
 OPTIONS_OF: Final = "v0.32.0"
 """The release of vLLM whose options `vllm_options.txt` lists, one a line: those of its arg_utils.py and cli_args.py."""
-_FIXED: Final = re.compile(r"(data-parallel-|ssl-|master-|headless|host$|uds$|device-ids|kv-cache-memory-bytes).*")
+_FIXED: Final = re.compile(
+    r"(data-parallel-|prefill-context-parallel-|ssl-|master-|headless|host$|uds$|device-ids|kv-cache-memory-bytes).*"
+)
 """Options besides COMPUTED that would change how the server is split, or where its probes and Service find it."""
 _ENDPOINT: Final = "HF_ENDPOINT"
 
@@ -31,7 +33,7 @@ def settings_of(inference: Inference, environment: EnvironmentSpec) -> PresetPod
 def refused_option(options: Mapping[str, str]) -> str:
     """Why `vllm serve` cannot have one of these options, with what to change; empty if it can have them."""
     for option in options:
-        if option in COMPUTED or _FIXED.fullmatch(option):
+        if {option, option.removeprefix("no-")} & COMPUTED or _FIXED.fullmatch(option):
             return f"{option!r} follows from the Workspace and the estimate: remove it"
         if option.removeprefix("no-") not in _known():
             near = did_you_mean(nearest(option, sorted(_known())))

@@ -101,6 +101,8 @@ def test_pods_download_from_the_environments_mirror() -> None:
     [
         ("gpu-memory-utilization", "follows from"),
         ("data-parallel-size-local", "follows from"),
+        ("no-tensor-parallel-size", "follows from"),
+        ("prefill-context-parallel-size", "follows from"),
         ("ssl-certfile", "follows from"),
         ("gpu-memory-util", "gpu-memory-utilization"),
         ("gpu_memory_utilization", "gpu-memory-utilization"),

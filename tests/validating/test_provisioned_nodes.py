@@ -231,6 +231,25 @@ def test_a_selector_that_no_new_node_could_meet_is_refused(selector: dict[str, s
     assert verdict_of(a_workspace(instance_type=NC24, selector=selector)).reason is reason
 
 
+@pytest.mark.parametrize(
+    ("key", "operator", "value", "reason"),
+    [
+        ("kubernetes.io/arch", "In", "arm64", Reason.INVALID_SPEC),
+        ("kubernetes.io/arch", "In", "amd64", Reason.ACCEPTED),
+        ("karpenter.k8s.aws/instance-family", "NotIn", "p4d", Reason.INVALID_SPEC),
+        ("karpenter.k8s.aws/instance-gpu-name", "In", "h100", Reason.INVALID_SPEC),
+        ("karpenter.k8s.aws/instance-gpu-name", "In", "a100", Reason.ACCEPTED),
+        ("karpenter.k8s.aws/instance-hypervisor", "In", "nitro", Reason.ACCEPTED),
+    ],
+)
+def test_a_selector_that_no_node_of_the_type_can_meet_is_refused(
+    key: str, operator: str, value: str, reason: Reason
+) -> None:
+    """Karpenter would launch nothing, again and again."""
+    wanted = [{"key": key, "operator": operator, "values": [value]}]
+    assert verdict_of(a_workspace(instance_type=P4D, selector={}, expressions=wanted)).reason is reason
+
+
 def test_reserved_labels_in_a_template_are_refused() -> None:
     template = a_template() | {"metadata": {"labels": {"plimsoll.dev/workspace": "other"}}}
     verdict = verdict_of(a_workspace(instance_type=NC24, template=template))

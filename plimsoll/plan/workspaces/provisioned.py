@@ -277,6 +277,10 @@ class ProvisionedNodes:
             warnings=(*warnings, *ends, *deprecated, *unmet_by_new_nodes(workspace, self._environment, known)),
         )
 
+    def _of_type(self, offered: OfferedType, group: str) -> Mapping[str, str]:
+        """Labels that nodes of the type have with any settings, by the API group of their node class."""
+        return type_labels(group, offered.name, self._types.declared.lookup(offered.name)).values
+
     def _known(
         self,
         workspace: Workspace,
@@ -286,7 +290,7 @@ class ProvisionedNodes:
         wanted: Mapping[str, tuple[str, ...]],
     ) -> dict[str, tuple[str, ...]]:
         """Values that labels of the new nodes may have, where that is known."""
-        of_type = type_labels(group, offered.name, self._types.declared.lookup(offered.name)).values
+        of_type = self._of_type(offered, group)
         selected = workspace.spec.resource.label_selector.match_labels
         found: dict[str, tuple[str, ...]] = {key: (value,) for key, value in of_type.items()}
         found |= (pool.allowed_values if pool is not None else {}) | dict(wanted)
@@ -346,7 +350,9 @@ class ProvisionedNodes:
     ) -> Refusal | None:
         """Refuses requirements that no node of the type, as its NodePool makes them, can meet."""
         selector = workspace.spec.resource.label_selector
-        fixed = {INSTANCE_TYPE: offered.name, OS: "linux"}
+        node_class = self._types.node_class_ref(offered, self._environment, access, wanted)
+        of_type = {} if node_class is None else self._of_type(offered, node_class.group)
+        fixed = {**of_type, INSTANCE_TYPE: offered.name, OS: "linux"}
         for item in selector.requirements():
             if item.key == HOSTNAME:  # Karpenter rejects it in a NodeClaim
                 return Refusal(
