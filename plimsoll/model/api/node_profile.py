@@ -8,11 +8,11 @@ import hashlib
 import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from plimsoll.model.api.claim_devices import ClaimDevices
-from plimsoll.model.meta import Described, Labels, Observed, ObservedObject
+from plimsoll.model.meta import Described, Observed, ObservedObject, checked_labels
 
 Amount = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[0-9]+(\.[0-9]+)?([mkMGTPE]|[KMGTPE]i)?$")]
 """A quantity of Kubernetes."""
@@ -23,7 +23,9 @@ class NodeProfileSpec(Described):
 
     node_pool: str = Field(min_length=1, max_length=63)
     instance_type: str = Field(min_length=1, max_length=63)
-    labels: Annotated[Labels, Field(max_length=100)] = Field(default_factory=dict)
+    labels: Annotated[dict[str, str], Field(max_length=100), AfterValidator(checked_labels)] = Field(
+        default_factory=dict
+    )
     """Labels that discovery will write on such nodes, such as `nvidia.com/gpu.product`."""
     allocatable: dict[str, Amount] = Field(default_factory=dict, max_length=50)
     """Allocatable amounts of such nodes, such as `cpu`, `memory`, `pods`, `ephemeral-storage`."""

@@ -17,7 +17,7 @@ from plimsoll.model.meta.fields import dig, objects_of, section
 from plimsoll.model.meta.finding import Finding, Severity, in_order
 from plimsoll.model.meta.free_form import FreeForm
 from plimsoll.model.meta.host_request import EPHEMERAL_STORAGE, HostRequest, counted
-from plimsoll.model.meta.label_selector import LabelRequirement, Labels, LabelSelector, expression
+from plimsoll.model.meta.label_selector import LabelRequirement, Labels, LabelSelector, checked_labels, expression
 from plimsoll.model.meta.lasting import CHANGING_KEYS, HASHES, MOMENTS, OWN, changes_by_itself
 from plimsoll.model.meta.placement import ANYWHERE, NodeRequirement, Placement, Terms
 from plimsoll.model.meta.pod_rule import PodRule, PodRules, PodSelector, read_rules
@@ -63,6 +63,7 @@ __all__ = [
     "check_pod_template",
     "check_quantities",
     "check_volume_source",
+    "checked_labels",
     "condition_of",
     "condition_text",
     "counted",

@@ -11,7 +11,8 @@ from plimsoll.model.meta.base import Declared
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 
 
-def _labels(labels: dict[str, str]) -> dict[str, str]:
+def checked_labels(labels: dict[str, str]) -> dict[str, str]:
+    """The labels. Raises ValueError for one that Kubernetes would not take."""
     for key, value in labels.items():
         if not is_label_key(key):
             raise ValueError(f"{key!r} is not a label key")
@@ -20,7 +21,7 @@ def _labels(labels: dict[str, str]) -> dict[str, str]:
     return labels
 
 
-Labels = Annotated[dict[str, str], AfterValidator(_labels)]
+Labels = Annotated[dict[str, str], AfterValidator(checked_labels)]
 """Labels that are declared."""
 
 
