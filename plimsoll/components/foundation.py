@@ -85,7 +85,9 @@ class Foundation(Component):
         triggers = self._trigger_namespace(given["triggerNamespace"])
         made += [triggers, *self._demand(triggers, account)]
         kinds = self._kinds()
-        policies = self._policies(kinds, served)
+        # Deleted before the namespace, whose Lease goes with it: an apiserver judges by the last Lease that it has seen
+        # once policies with this parameter are deleted and created again, and without one, it refuses nothing.
+        policies = self._policies([*kinds, namespace], served)
         self.guard = Guard(
             self.named("plimsoll-foundation"),
             {**FOUNDATION_GUARD, "name": "plimsoll-foundation"},
@@ -174,7 +176,7 @@ class Foundation(Component):
             account_after=[account],
         )
 
-    def _policies(self, kinds: list[pulumi.Resource], served: Sequence[str] | None) -> list[pulumi.Resource]:
+    def _policies(self, after: list[pulumi.Resource], served: Sequence[str] | None) -> list[pulumi.Resource]:
         return [
             made
             for name, admission in {
@@ -186,7 +188,7 @@ class Foundation(Component):
                 WRITER_POLICY: writer_policy(),
                 **({} if served is None else {SERVED_POLICY: served_policy(served)}),
             }.items()
-            for made in declare_policy(name, admission, self, *kinds)
+            for made in declare_policy(name, admission, self, *after)
         ]
 
 
