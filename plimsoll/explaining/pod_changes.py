@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from plimsoll.cluster.catalog import Catalog
+from plimsoll.cluster.pods import may_be_accelerator
 from plimsoll.cluster.pools import PoolProfiles
 from plimsoll.cluster.queues import QueueTree
 from plimsoll.explaining.change import Change, Touches, in_place_of
@@ -28,6 +29,7 @@ from plimsoll.model.kai import (
     GPU_MEMORY_SHARE,
     POD_GROUP_NAME,
     PodGroup,
+    is_share_annotation,
 )
 from plimsoll.model.meta import Placement, Taint, Toleration
 from plimsoll.plan.classes import RefusalReason, uid_of
@@ -58,8 +60,7 @@ def pod_changes(planned: PlannedDemand, uid: str) -> Iterator[Change]:
             yield _provisioner(snapshot, ways)
         yield from policy_changes(snapshot, planned.withheld_of(demand), planned.now)
         return
-    if why.reason is RefusalReason.CLAIM:
-        yield from claim_changes(snapshot, pod, alike.change)
+    yield from _of_request(snapshot, why.reason, alike)
     if why.reason in (RefusalReason.QUEUE, RefusalReason.GANG):
         yield from _of_queue(snapshot, demand, alike)
     if why.reason in _OF_NODES:
@@ -99,6 +100,7 @@ class _Alike:
             for each in snapshot.pods
             if uid_of(each) in members
             and each.namespace == pod.namespace
+            and each.extended_resources == pod.extended_resources
             and each.annotations.get(POD_GROUP_NAME, "") == group
         )
         more = len(self.uids) - 1
@@ -221,6 +223,50 @@ def _less(alike: _Alike) -> Iterator[Change]:
         yield alike.change("memory requests", f"{memory / 2**30:g}Gi", range(max(0, gib - 1), -1, -1),
                            lambda each, value: {"host": replace(each.host, memory_bytes=value * 2**30)},
                            lambda value: f"{value}Gi")  # fmt: skip
+
+
+def _of_request(snapshot: Snapshot, reason: RefusalReason, alike: _Alike) -> Iterator[Change]:
+    if reason is RefusalReason.UNREADABLE:
+        yield from _one_of_two(alike)
+    if reason is RefusalReason.CLAIM:
+        yield from claim_changes(snapshot, alike.pod, alike.change)
+
+
+def _one_of_two(alike: _Alike) -> Iterator[Change]:
+    """Of what it requests in several forms, or of several vendors, one less."""
+    pod = alike.pod
+    annotations = [name for name in pod.annotations if is_share_annotation(name)]
+    resources = [name for name in pod.extended_resources if may_be_accelerator(name)]
+    if len(annotations) + len(resources) < 2:
+        return
+    for name in annotations:
+        yield alike.change(f"metadata.annotations[{name}]", pod.annotations[name], [""], partial(_unannotated, name))
+    for name in resources:
+        amount = str(pod.other_requests.get(name, ""))
+        yield alike.change(f"resources[{name}]", amount, [""], partial(_without_resource, name))
+
+
+def _unannotated(name: str, pod: Pod, _: str) -> dict[str, Any]:
+    return {"annotations": {key: value for key, value in pod.annotations.items() if key != name}}
+
+
+def _without_resource(name: str, pod: Pod, _: str) -> dict[str, Any]:
+    def without(container: dict[str, Any]) -> dict[str, Any]:
+        parts = container.get("resources") or {}
+        kept = {
+            part: {key: value for key, value in amounts.items() if key != name}
+            if isinstance(amounts, dict)
+            else amounts
+            for part, amounts in parts.items()
+        }
+        return {**container, "resources": kept}
+
+    return {
+        "containers": tuple(map(without, pod.containers)),
+        "init_containers": tuple(map(without, pod.init_containers)),
+        # It is kept with the pod once it was asked for.
+        "other_requests": {key: amount for key, amount in pod.other_requests.items() if key != name},
+    }
 
 
 def _annotated(name: str, pod: Pod, value: int) -> dict[str, Any]:

@@ -365,3 +365,31 @@ def test_of_pods_that_do_not_run_why_says_what_kubernetes_tells() -> None:
     chain = chain_of_workspace(workspace, a_node(), a_workload(deployment_of(workspace)), pod)
     [link] = [each for each in chain.links if each.reason == StepReason.WORKLOAD_NOT_READY]
     assert "pod p: container server: image i cannot be pulled" in link.text
+
+
+@pytest.mark.parametrize(
+    ("annotations", "devices", "fields"),
+    [
+        ({}, ("nvidia.com/gpu", "amd.com/gpu"), ["resources[amd.com/gpu]", "resources[nvidia.com/gpu]"]),
+        (
+            {"gpu-fraction": "0.5"},
+            ("nvidia.com/gpu",),
+            ["metadata.annotations[gpu-fraction]", "resources[nvidia.com/gpu]"],
+        ),
+        ({"gpu-fraction": "half"}, (), []),
+    ],
+    ids=["vendors", "forms", "no number"],
+)
+def test_of_two_requests_that_no_pod_may_have_one_is_to_go(
+    annotations: dict[str, str], devices: tuple[str, ...], fields: list[str]
+) -> None:
+    container = {"name": "c", "resources": {"limits": dict.fromkeys(devices, "1")}}
+    pod = a_waiting_pod("p").model_copy(update={"annotations": annotations, "containers": (container,)})
+    plain = a_waiting_pod("plain", gpu_fraction="0.5")
+    environment = an_environment(demand={"provisioner": "trigger-pod"})
+    snapshot = a_snapshot(POOL, pod, plain, environment=environment)
+    chain = why_pod(plan_demand(snapshot, NOW), pod.namespace, pod.name)
+    assert [link.reason for link in chain.links] == [RefusalReason.UNREADABLE]
+    assert sorted(each.changes[0] for each in chain.remedies) == [
+        f"Pod {pod.namespace}/p: {field}: {annotations.get(field[21:-1], '1')} -> (absent)" for field in fields
+    ]
