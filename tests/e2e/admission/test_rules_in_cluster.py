@@ -403,6 +403,22 @@ def test_a_manual_node_claim_is_refused_with_another_provisioner(cluster: Kube, 
     agree(cluster, set_otherwise, with_path(claim, metadata__ownerReferences=[owner]))
 
 
+@pytest.mark.parametrize(("key", "allowed"), [("example.com/pool", True), ("kai.scheduler/node-pool", False)])
+def test_the_queue_of_a_project_and_a_node_pool(cluster: Kube, key: str, allowed: bool) -> None:
+    access = [{"namespaces": ["research"], "queues": ["shared-a"]}]
+    spec = declare(cluster, nodeAutoProvisioning="enabled", access=access, nodePoolLabelKey=key, policies=DENY)
+    labels = {"project": "shared", "example.com/pool": "a", "kai.scheduler/node-pool": "b"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    workspace = {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Workspace",
+        "metadata": {"name": "of-a-project", "namespace": "research"},
+        "spec": {"resource": {"instanceType": "Standard_NC24ads_A100_v4"}, "inference": {"template": template}},
+    }
+    agree(cluster, spec, workspace)
+    assert ("workspace-access" not in refused(cluster, workspace)) is allowed
+
+
 def test_selectors_of_claims(cluster: Kube) -> None:
     strict = {**DENY, "rules": {"claim-selects-any-node": {"severity": "error"}}}
     spec = declare(cluster, nodeAutoProvisioning="disabled", policies=strict)

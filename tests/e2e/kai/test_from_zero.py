@@ -1,11 +1,6 @@
 """From no nodes: what is promised a place is bound by KAI, by a real one, and no node stays empty."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,6 +17,7 @@ from tests.e2e.kai.workloads import (
     a_ray_cluster,
     assert_unschedulable,
     bound_of,
+    gpus_of,
     pod_group,
     prepare,
     share,
@@ -55,16 +51,6 @@ def add_all_kinds(cluster: Kube, *, gated: bool) -> list[Manifest]:
         cluster.create(pod)
     cluster.create(a_job("jobs-workers-0", JOB_PODS, "0.35", jobs, gated=gated))
     return pods
-
-
-def gpus_of(sandbox: Sandbox) -> dict[str, frozenset[str]]:
-    """The GPU groups of `plimsoll gpus`, with the pods of each; asserts that it finds no discrepancy."""
-    command = [sys.executable, "-m", "plimsoll", "gpus", "--output", "json"]
-    environ = {**os.environ, **sandbox.environ()}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
-    accounts: list[dict[str, Any]] = json.loads(done.stdout)["nodes"]
-    assert [each["discrepancies"] for each in accounts] == [[]] * len(accounts)
-    return {group["name"]: frozenset(group["pods"]) for each in accounts for group in each["groups"]}
 
 
 @pytest.mark.parametrize(

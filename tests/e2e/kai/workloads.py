@@ -1,10 +1,15 @@
 """Pods for the KAI Scheduler, alone and as their controllers make them, and what became of them."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from plimsoll.model.api import CAPACITY_GATE
+from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.demand.environment import API, ENVIRONMENT, TOLERATION, declare_demand, remove_added
@@ -191,6 +196,16 @@ def _groups(pods: Iterable[Manifest]) -> dict[str, frozenset[str]]:
             elif key.startswith("runai-gpu-group/"):
                 found.setdefault(key.partition("/")[2], set()).add(f"{NAMESPACE}/{pod['metadata']['name']}")
     return {group: frozenset(names) for group, names in found.items()}
+
+
+def gpus_of(sandbox: Sandbox) -> dict[str, frozenset[str]]:
+    """The GPU groups of `plimsoll gpus`, with the pods of each; asserts that it finds no discrepancy."""
+    command = [sys.executable, "-m", "plimsoll", "gpus", "--output", "json"]
+    environ = {**os.environ, **sandbox.environ()}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    accounts: list[dict[str, Any]] = json.loads(done.stdout)["nodes"]
+    assert [each["discrepancies"] for each in accounts] == [[]] * len(accounts)
+    return {group["name"]: frozenset(group["pods"]) for each in accounts for group in each["groups"]}
 
 
 def prepare(cluster: Kube, **spec: Any) -> None:

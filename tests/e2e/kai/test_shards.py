@@ -1,0 +1,105 @@
+"""Node pools of KAI, each with a scheduler of its own: nodes, queues and pods of one are never those of another."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plimsoll.model.kai import NODE_POOL
+from plimsoll.sandbox import Sandbox
+from tests.awaiting import await_condition
+from tests.e2e.cluster.controller import controller
+from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.demand.environment import add_pool, gated, triggers
+from tests.e2e.kai.workloads import DEFAULT_QUEUE, Placed, a_queue, gpus_of, pod_group, share
+
+pytestmark = pytest.mark.e2e
+
+SHARDS = ("", "north", "south")
+"""That of the sandbox's scheduler, which sees what has no label, and two others."""
+A10G_1, LIMIT = "g5.xlarge", 2
+"""One A10G; GPUs of the queue of a shard."""
+
+
+@contextmanager
+def scheduler(sandbox: Sandbox, shard: str, folder: Path) -> Iterator[None]:
+    """KAI's scheduler of a SchedulingShard, with the flags of KAI's operator."""
+    listening = ("--listen-address=127.0.0.1:0", "--plugin-server-port=-1")
+    command = [str(sandbox.folder.bin() / "kai"), "scheduler", f"--partition-label-value={shard}", *listening]
+    environ = {**os.environ, "KUBECONFIG": str(sandbox.folder.kubeconfig("kai-scheduler")), "TMPDIR": str(folder)}
+    with (folder / f"scheduler-{shard}.log").open("wb") as log:
+        running = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        running.terminate()
+        running.wait(timeout=30)
+
+
+def labels_of(shard: str) -> dict[str, str]:
+    return {NODE_POOL: shard} if shard else {}
+
+
+def of_shard(manifest: Manifest, shard: str) -> Manifest:
+    manifest["metadata"].setdefault("labels", {}).update(labels_of(shard))
+    return manifest
+
+
+def add_world(cluster: Kube, shard: str) -> list[str]:
+    """A NodePool, queues and pods of a shard; names of those pods that its limit admits. The gang's members have no
+    label: that of their PodGroup counts."""
+    name = shard or "rest"
+    add_pool(cluster, f"shard-{name}", A10G_1, **labels_of(shard))
+    queue = f"{name}-team" if shard else DEFAULT_QUEUE
+    if shard:
+        cluster.create(of_shard(a_queue(f"{name}-all", parent=""), shard))
+        cluster.create(of_shard(a_queue(queue, LIMIT, parent=f"{name}-all"), shard))
+    cluster.create(of_shard(pod_group(f"{name}-gang", 2, queue), shard))
+    pods = [
+        *(of_shard(share(f"{name}-{n}", "0.5", gated=True, queue=queue), shard) for n in range(2)),
+        *(share(f"{name}-gang-{n}", "0.4", group=f"{name}-gang", gated=True, queue=queue) for n in range(2)),
+        *(of_shard(share(f"{name}-over-{n}", "0.9", gated=True, queue=queue), shard) for n in range(1 if shard else 0)),
+    ]
+    for pod in pods:
+        cluster.create(pod)
+    return [pod["metadata"]["name"] for pod in pods if "-over-" not in pod["metadata"]["name"]]
+
+
+def allocated(sandbox: Sandbox) -> dict[str, float]:
+    """GPUs of `plimsoll queues`, by leaf queue."""
+    command = [sys.executable, "-m", "plimsoll", "queues", "--output", "json"]
+    environ = {**os.environ, **sandbox.environ()}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    queues: list[dict[str, Any]] = json.loads(done.stdout)["queues"]
+    return {each["name"]: each["gpu"]["allocated"] for each in queues if each["leaf"] and each["gpu"]["allocated"]}
+
+
+def test_each_scheduler_binds_what_is_of_its_node_pool(cluster: Kube, kai_sandbox: Sandbox, tmp_path: Path) -> None:
+    with ExitStack() as running:
+        running.enter_context(scheduler(kai_sandbox, "north", tmp_path))
+        names = {shard: add_world(cluster, shard) for shard in SHARDS}
+        running.enter_context(controller(kai_sandbox, tmp_path))
+        first = {*names[""], *names["north"]}
+        await_condition(lambda: Placed.of(cluster).bound >= first, 120, "those of schedulers that run are bound")
+        await_condition(lambda: not set(names["south"]) & set(gated(cluster)), 60, "all others have capacity")
+        assert Placed.of(cluster).bound == first, "no scheduler binds pods of another node pool"
+        running.enter_context(scheduler(kai_sandbox, "south", tmp_path))
+        everything = first | set(names["south"])
+        await_condition(lambda: Placed.of(cluster).bound == everything, 120, "their own scheduler binds them")
+        await_condition(lambda: not triggers(cluster), 60, "no trigger pod is left")
+        await_condition(lambda: Placed.of(cluster).claims == len(Placed.of(cluster).nodes), 60, "no node is being made")
+        assert gated(cluster) == ["north-over-0", "south-over-0"], "the limit of each queue"
+    placed = Placed.of(cluster)
+    nodes = {node["metadata"]["name"]: node["metadata"]["labels"] for node in cluster.list("v1", "Node")}
+    for shard, pods in names.items():
+        assert {nodes[placed.pods[pod]].get(NODE_POOL, "") for pod in pods} == {shard}
+    assert placed.empty == frozenset()
+    assert len(placed.nodes) == 2 * len(SHARDS)
+    assert gpus_of(kai_sandbox) == placed.groups
+    assert allocated(kai_sandbox) == {DEFAULT_QUEUE: 1.8, "north-team": 1.8, "south-team": 1.8}
