@@ -30,6 +30,21 @@ def node_pool(labels: dict[str, str]) -> dict[str, Any]:
     }
 
 
+def test_the_pods_of_a_workspace_count() -> None:
+    def workspace(**inference: Any) -> dict[str, Any]:
+        spec = {"queue": "w", "inference": inference}
+        return {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Workspace", "metadata": {"name": "w"}, "spec": spec}
+
+    template: dict[str, Any] = {"spec": {"containers": []}}
+    preset = {"preset": {"name": "phi-4"}}
+    for labels in (WORKERS, {}):
+        found = workspace(template={"metadata": {"labels": labels}, **template})
+        assert rules(labelled(queue("w"), labels), found) == []
+        assert rules(labelled(queue("w"), {} if labels else WORKERS), found) == ["queue-other-node-pool"]
+    assert rules(queue("w"), workspace(pods={"labels": WORKERS}, **preset)) == ["queue-other-node-pool"]
+    assert rules(labelled(queue("w")), workspace(**preset)) == [], "the Environment may give them the label"
+
+
 @pytest.mark.parametrize("user", [pod("p", "w"), pod_group("g", "w"), job_set("j", "w")])
 def test_a_user_of_another_node_pool_is_found(user: dict[str, Any]) -> None:
     assert rules(labelled(queue("w")), user) == ["queue-other-node-pool"]

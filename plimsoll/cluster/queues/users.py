@@ -28,8 +28,18 @@ def queue_uses(manifest: Mapping[str, Any], label: NodePoolLabel = NODE_POOL_LAB
     if (group, kind) in ((KAI, "PodGroup"), (GROUP, "Workspace")):
         named = str(section(manifest, "spec").get("queue") or "")
         if named:
-            yield QueueUse("spec.queue", named, own if kind == "PodGroup" else None)
+            yield QueueUse("spec.queue", named, own if kind == "PodGroup" else _of_workspace(manifest, label))
     yield from _uses(manifest, "", own, label, of_pod=kind in ("Pod", "PodGroup"))
+
+
+def _of_workspace(manifest: Mapping[str, Any], label: NodePoolLabel) -> str | None:
+    """The node pool of a Workspace's pods: by the labels of its template, or of its preset's pods, which those of the
+    Environment may complete."""
+    inference = section(manifest, "spec", "inference")
+    if inference.get("template"):
+        return str(section(inference, "template", "metadata", "labels").get(label.key) or "")
+    given = section(inference, "pods", "labels").get(label.key)
+    return None if given is None else str(given)
 
 
 def _uses(value: Any, path: str, own: str, label: NodePoolLabel, *, of_pod: bool = True) -> Iterator[QueueUse]:
