@@ -28,6 +28,7 @@ from plimsoll.model.kai import (
     GPU_FRACTION_DEVICES,
     GPU_MEMORY_SHARE,
     POD_GROUP_NAME,
+    NodePoolLabel,
     PodGroup,
     is_share_annotation,
 )
@@ -128,6 +129,10 @@ def _of_queue(snapshot: Snapshot, demand: Demand, alike: _Alike) -> Iterator[Cha
     queue, pod = demand.demand_class.queue, alike.pod
     yield from queue_changes(snapshot, queue)
     tree = QueueTree.of(snapshot)
+    label, own = tree.label, tree.label.of(pod.labels)
+    if queue in tree and tree.shard_of(queue) != own:
+        yield alike.change(f"metadata.labels[{label.key}]", own, [tree.shard_of(queue)], partial(_in_shard, label),
+                           lambda value: value or "(none)")  # fmt: skip
     for name in tree:
         if name != queue and tree.is_leaf(name) and not tree.broken_at(name):
             yield replace(alike.change(f"metadata.labels[{QUEUE}]", queue, [name], _with_queue), names_others=True)
@@ -138,6 +143,11 @@ def _of_queue(snapshot: Snapshot, demand: Demand, alike: _Alike) -> Iterator[Cha
 
 def _with_queue(pod: Pod, queue: str) -> dict[str, Any]:
     return {"labels": {**pod.labels, QUEUE: queue}}
+
+
+def _in_shard(label: NodePoolLabel, pod: Pod, shard: str) -> dict[str, Any]:
+    labels = {key: value for key, value in pod.labels.items() if key != label.key}
+    return {"labels": labels | ({label.key: shard} if shard else {})}
 
 
 def _of_place(snapshot: Snapshot, alike: _Alike) -> Iterator[Change]:

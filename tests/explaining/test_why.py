@@ -26,7 +26,7 @@ from plimsoll.explaining import (
 )
 from plimsoll.model import Snapshot
 from plimsoll.model.api import GPUDemand
-from plimsoll.model.kai import PodGroup
+from plimsoll.model.kai import NODE_POOL, PodGroup
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import validate
 from tests.builders import (
@@ -69,6 +69,10 @@ def half(**more: Any) -> Any:
     return a_waiting_pod(gpu_fraction="0.5", **more)
 
 
+def a_queue_of_shard(name: str, shard: str) -> Any:
+    return a_queue(name, parent="").model_copy(update={"labels": {NODE_POOL: shard}})
+
+
 BLOCKED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "Limit": (
         (pool(limits={"nvidia.com/gpu": 0}), half()),
@@ -109,6 +113,16 @@ BLOCKED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         (pool(), half(queue="typo"), a_queue("root", parent=""), a_queue("a")),
         {},
         "Pod team/pod: metadata.labels[kai.scheduler/queue]: typo -> a",
+    ),
+    "Queue, of another node pool of KAI": (
+        (pool(more_labels={NODE_POOL: "n"}), half(queue="a"), a_queue_of_shard("a", "n")),
+        {},
+        "Pod team/pod: metadata.labels[kai.scheduler/node-pool]: (absent) -> n",
+    ),
+    "Queue, of none of KAI's node pools": (
+        (pool(), half(queue="a", more_labels={NODE_POOL: "n"}), a_queue("root", parent=""), a_queue("a")),
+        {},
+        "Pod team/pod: metadata.labels[kai.scheduler/node-pool]: n -> (none)",
     ),
     "TooLarge": (
         (pool(), a_waiting_pod(gpu_memory="30000")),
