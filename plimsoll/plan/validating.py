@@ -40,6 +40,7 @@ from plimsoll.plan.workspaces import (
     placement_of,
     queue_of_other_shard,
     refused_by_pod_security,
+    refused_pods,
     refused_settings,
     refused_volume,
     shards_of_queues,
@@ -252,6 +253,7 @@ def _secure(
         return found
     return (
         other_vendor(workspace, found.resource)
+        or refused_pods(workspace, found, view.models, view.observed.environment)
         or refused_by_pod_security(workspace, found, labels, view.models, view.observed.environment)
         or found
     )

@@ -54,7 +54,6 @@ def test_what_new_nodes_are_not_known_to_have(spec: dict[str, Any]) -> None:
         {"nodeSelector": {"kubernetes.io/os": "linux"}},
         affinity({"key": "disktype", "operator": "NotIn", "values": ["hdd"]}),
         affinity(is_in("disktype", "ssd"), is_in("disktype", "nvme")),
-        affinity({"key": "disktype", "operator": "near"}),
     ],
 )
 def test_what_new_nodes_have_or_others_write(spec: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from plimsoll.plan.workspaces.inherited import (
     pool_requirements,
     wanted_values,
 )
+from plimsoll.plan.workspaces.pod_fields import refused_pods
 from plimsoll.plan.workspaces.pod_needs import host_need, requested_disk_gib
 from plimsoll.plan.workspaces.pod_security import ENFORCE, ENFORCE_VERSION, pod_security, refused_by_pod_security
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
@@ -78,6 +79,7 @@ __all__ = [
     "pool_requirements",
     "queue_of_other_shard",
     "refused_by_pod_security",
+    "refused_pods",
     "refused_settings",
     "refused_volume",
     "requested_disk_gib",

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from plimsoll.estimating import Sizing, preset_of
+from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import Environment, Workspace
 from plimsoll.model.meta import dig
-from plimsoll.presets import ModelCatalog, ModelPreset
-from plimsoll.serving import serve_preset
+from plimsoll.plan.workspaces.pod_fields import declared_pods
+from plimsoll.presets import ModelCatalog
 from plimsoll.text import shortlist
 
 ENFORCE: Final = "pod-security.kubernetes.io/enforce"
@@ -109,15 +109,7 @@ def refused_by_pod_security(
     inference = workspace.spec.inference
     if inference is None or labels.get(ENFORCE) not in _LEVELS:
         return None
-    template, where = inference.template, "inference.template."
-    if template is None:
-        if sizing.serving is None:
-            return None
-        known = preset_of(inference, models)
-        where, template = "the preset's pods: ", {}
-        serve_preset(
-            template, inference, sizing.serving, known if isinstance(known, ModelPreset) else None, environment
-        )
+    where, template = declared_pods(workspace, sizing, models, environment)
     remedy = "change the template"
     if inference.template is None:
         remedy = "change inference.pods, inference.weights or presetPods of the Environment"
