@@ -28,7 +28,7 @@ def list_types(
     types = [_known(catalog, name) for name in names] if names else catalog.types
     shown = [each for each in types if cloud is None or each.cloud == cloud.casefold()]
     if output.document:
-        print_document({"types": [asdict(each) for each in shown]}, output)
+        print_document({"types": [_as_object(each) for each in shown]}, output)
         return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     for column in ("type", "cloud", "GPUs"):
@@ -45,6 +45,12 @@ def list_types(
     for each in shown if names else ():
         if each.note:
             _say(f"{each.name}: {each.note}")
+
+
+def _as_object(kind: InstanceType) -> dict[str, Any]:
+    columns = asdict(kind) | {"resource": kind.resource}
+    del columns["announced"]  # by nodes, of which the table knows nothing
+    return columns
 
 
 def _known(catalog: Catalog, name: str) -> InstanceType:

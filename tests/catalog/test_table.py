@@ -144,4 +144,8 @@ def test_the_command_lists_the_table_with_its_evidence() -> None:
     [found] = json.loads(done.stdout)["types"]
     assert (found["product_source"], found["memory_source"], found["gpu_memory_mib"]) == ("guess", "guess", 49152)
     assert found["list_price"]["currency"] == "USD"
-    assert len(json.loads(CliRunner().invoke(app, ["catalog", "list", "-o", "json"]).stdout)["types"]) == len(TABLE)
+    types = json.loads(CliRunner().invoke(app, ["catalog", "list", "-o", "json"]).stdout)["types"]
+    assert len(types) == len(TABLE)
+    of_amd = {each["name"] for each in types if each["resource"] == "amd.com/gpu"}
+    assert {"g4ad.xlarge", "Standard_NG32ads_V620_v1", "Standard_ND96isr_MI300X_v5"} <= of_amd
+    assert of_amd == {each.name for each in TABLE.values() if each.product.startswith("AMD")}
