@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.cluster.queues import QueuedPods, QueueTree, next_gpu, queue_usage
+from plimsoll.cluster.pods import PodChanges
+from plimsoll.cluster.queues import NOTHING, QueuedPods, QueueTree, next_gpu, queue_usage
 from plimsoll.model.kai import NODE_POOL, PodGroup, Queue, SchedulingShard
-from tests.builders import a_node_pool, a_queue, a_snapshot, a_waiting_pod, an_environment
+from tests.builders import a_gpu_node, a_node_pool, a_queue, a_snapshot, a_waiting_pod, an_environment
 from tests.demand.plans import on_nodes, planned, refused, requests_of
 from tests.placement.test_pods_among_pods import a_host
 
@@ -112,6 +113,23 @@ def test_a_pod_that_the_scheduler_of_its_queue_does_not_see_counts_for_no_queue(
     queued = QueuedPods()
     queued.update(a_snapshot(*QUEUES, *nodes, lost, runs))
     assert queued.in_use == {"w"}, "it may not be deleted, as they name it"
+
+
+def test_a_pending_share_in_mib_counts_by_the_smallest_gpu_of_its_shard() -> None:
+    nodes = [a_gpu_node("t4", product="Tesla-T4", memory=15360), a_host("n1", more=WORKERS)]
+    pods = [
+        a_waiting_pod(name, gpu_memory="7680", queue=queue, more_labels=labels)
+        for name, queue, labels in (("a", "q", None), ("b", "w", WORKERS))
+    ]
+    both, alone = (queue_usage(a_snapshot(*QUEUES, *each, *pods)) for each in (nodes, nodes[1:]))
+    assert both.waiting["q"].gpu > both.waiting["w"].gpu == alone.waiting["w"].gpu
+    queued = QueuedPods()
+    for each in (nodes, nodes[1:], nodes):
+        snapshot = a_snapshot(*QUEUES, *each, *pods)
+        queued.update(snapshot, PodChanges((), ()))
+        assert queued.waiting == {
+            name: amount for name, amount in queue_usage(snapshot).waiting.items() if amount != NOTHING
+        }
 
 
 def a_scheduling_shard(pool: str, strategy: str = "") -> SchedulingShard:

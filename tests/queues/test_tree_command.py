@@ -27,6 +27,10 @@ def a_pod(name: str, queue_name: str, gpus: int, node: str | None = None) -> dic
     }
 
 
+def with_name(manifest: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**manifest, "metadata": {**manifest["metadata"], "name": name}}
+
+
 GIVEN = yaml.safe_dump_all(
     [
         NODE,
@@ -71,6 +75,26 @@ def test_the_tree_as_json() -> None:
         "free": False,
         "reclaimed": [{"queue": "training", "pod": {"namespace": "research", "name": "a"}, "gpus": 4}],
     }
+
+
+def test_node_pools_of_kai_are_named() -> None:
+    def of_pool(manifest: dict[str, Any], pool: str) -> dict[str, Any]:
+        metadata = manifest["metadata"]
+        labels = metadata.get("labels", {}) | ({"kai.scheduler/node-pool": pool} if pool else {})
+        return {**manifest, "metadata": {**metadata, "labels": labels}}
+
+    objects = [
+        *(of_pool(queue(f"of-{pool}"), pool) for pool in ("north", "")),
+        of_pool(with_name(NODE, "n2"), "north"),
+        NODE,
+    ]
+    given = yaml.safe_dump_all(objects)
+    found = json.loads(plimsoll("queues", "-f", "-", "--output", "json", given=given).stdout)
+    assert {each["name"]: each["nodePool"] for each in found["queues"]} == {"of-north": "north", "of-": ""}
+    assert {pool: each["gpu"] for pool, each in found["totals"].items()} == {"north": 4, "": 4}
+    assert found["total"]["gpu"] == 8
+    assert "north" in plimsoll("queues", "-f", "-", given=given).stdout
+    assert "node pool" not in plimsoll("queues", "-f", "-", given=GIVEN).stdout
 
 
 def test_past_usage_changes_the_fair_shares(tmp_path: Path) -> None:

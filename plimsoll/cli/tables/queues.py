@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plimsoll.cli.shared import OUT, print_table, print_warnings
-from plimsoll.cluster.queues import MILLI, NOTHING, NextGpu, QueuedPod, QueueUsage, Resource
+from plimsoll.cluster.queues import MILLI, NOTHING, Amount, NextGpu, QueuedPod, QueueUsage, Resource
 from plimsoll.model.kai import UNLIMITED
 from plimsoll.text import shortlist
 
@@ -22,12 +22,14 @@ _COLUMNS: Final = {
 
 
 def as_json(usage: QueueUsage, following: NextGpu | None) -> dict[str, Any]:
-    """`queues` with GPUs, millicores and MB (10^6 bytes), -1 for unlimited; `total`, `next`, `warnings`."""
+    """`queues` with GPUs, millicores and MB (10^6 bytes), -1 for unlimited; `total`, `totals` by node
+    pool of KAI, `next`, `warnings`."""
     return {
         "queues": [
             {
                 "name": name,
                 "parent": usage.tree.queue(name).parent,
+                "nodePool": usage.tree.shard_of(name),
                 "depth": depth,
                 "leaf": usage.tree.is_leaf(name),
                 "priority": usage.tree.priority(name),
@@ -35,10 +37,15 @@ def as_json(usage: QueueUsage, following: NextGpu | None) -> dict[str, Any]:
             }
             for name, depth in usage.tree.nested()
         ],
-        "total": {resource.value: float(usage.total[resource]) / MILLI for resource in Resource},
+        "total": _total(usage.total),
+        "totals": {pool: _total(amount) for pool, amount in usage.totals.items()},
         "next": next_as_json(following),
         "warnings": list(usage.warnings),
     }
+
+
+def _total(amount: Amount) -> dict[str, float]:
+    return {resource.value: float(amount[resource]) / MILLI for resource in Resource}
 
 
 def print_tree(usage: QueueUsage, following: NextGpu | None) -> None:
@@ -47,6 +54,9 @@ def print_tree(usage: QueueUsage, following: NextGpu | None) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("GPUs of", no_wrap=True)
+    sharded = any(map(usage.tree.shard_of, usage.tree))
+    if sharded:
+        table.add_column("node pool")
     for column in _COLUMNS:
         table.add_column(column, justify="right")
     for name, depth in usage.tree.nested():
@@ -54,6 +64,7 @@ def print_tree(usage: QueueUsage, following: NextGpu | None) -> None:
         broken = usage.tree.broken_at(name)
         table.add_row(
             Text("  " * depth + name, style="red" if broken else ""),
+            *([usage.tree.shard_of(name)] if sharded else []),
             *("unlimited" if amounts[column] == UNLIMITED else f"{amounts[column]:g}" for column in _COLUMNS.values()),
         )
     print_table(table)

@@ -77,8 +77,10 @@ class QueuedPods:
         """Pods by their PodGroup."""
         self._nodes: tuple[Node, ...] = ()
         self._gpus: dict[str, GpuFigures] = {}
-        """By node. That of an empty name is the smallest GPU: as in KAI, a pending share in MiB counts as on this one,
-        because its node is not known yet."""
+        """By node."""
+        self._smallest: dict[str, GpuFigures] = {}
+        """The smallest GPU of each node pool of KAI: a pending share in MiB counts as on this one, because its node is
+        not known yet."""
         self._given_groups: tuple[PodGroup, ...] = ()
         self._groups: dict[Key, PodGroup] = {}
         self._shards: dict[str, str] = {}
@@ -134,14 +136,17 @@ class QueuedPods:
         """Pods that depend on the GPUs of their node, which changed."""
         if nodes is self._nodes:
             return set()
-        before, known = self._gpus, {node.name: node for node in self._nodes}
-        self._nodes, self._gpus = nodes, {}
+        before, smallest, known = self._gpus, self._smallest, {node.name: node for node in self._nodes}
+        self._nodes, self._gpus, self._smallest = nodes, {}, {}
         for node in nodes:
             same = known.get(node.name) is node
-            self._gpus[node.name] = before[node.name] if same else GpuFigures.of(node, spec.demand.gpu_tflops)
-        figures = (gpu for gpu in self._gpus.values() if gpu.memory_mib)
-        self._gpus[""] = min(figures, default=GpuFigures(), key=lambda gpu: gpu.memory_mib or 0)
+            gpu = before[node.name] if same else GpuFigures.of(node, spec.demand.gpu_tflops)
+            self._gpus[node.name] = gpu
+            if gpu.memory_mib:
+                pool = spec.node_pool_label.of(node.labels)
+                self._smallest[pool] = min(self._smallest.get(pool, gpu), gpu, key=lambda each: each.memory_mib or 0)
         changed = [name for name in self._by_node if before.get(name) != self._gpus.get(name)]
+        changed += [""] if smallest != self._smallest and "" in self._by_node else []
         return {key for name in changed for key in self._by_node[name]}
 
     def _update_groups(self, groups: tuple[PodGroup, ...]) -> set[Key]:
@@ -169,26 +174,23 @@ class QueuedPods:
         held = request.held if request.held is not None and seen_by_kai(request.held.resource) else None
         if not parts and held is None:
             return
-        if held is not None:
-            counted = counted_on(held, self._gpus.get(node, GpuFigures()))
-            if held.milli is None:
-                self._by_node.setdefault(node, set()).add(key)
         group = None
         if POD_GROUP_NAME in pod.annotations:
             group = self._groups.get(group_key(pod))
             self._by_group.setdefault(group_key(pod), set()).add(key)
+        pool = node_pool_of(pod, spec.node_pool_label, group)
+        if held is not None:
+            gpu = self._gpus.get(node) if node else self._smallest.get(pool)
+            counted = counted_on(held, gpu or GpuFigures())
+            if held.milli is None:
+                self._by_node.setdefault(node, set()).add(key)
         named, requests = queue_of(pod, spec, group), Amount.of(parts + counted.milli, pod.host)
-        queue = named if self._is_seen(pod, spec, group, named) else ""
+        seen = spec.queue_scheduler == DEFAULT_SCHEDULER or pool == self._shards.get(named, "")
+        queue = named if seen else ""
         preemptible = is_preemptible(pod, group)
         queued = QueuedPod(pod, queue, requests, preemptible, node, group, counted.rounding, named)
         self._queued[key] = queued
         self._count(queued, add)
-
-    def _is_seen(self, pod: Pod, spec: EnvironmentSpec, group: PodGroup | None, queue: str) -> bool:
-        """Whether a scheduler of KAI sees both the pod and its queue."""
-        if spec.queue_scheduler == DEFAULT_SCHEDULER:
-            return True
-        return node_pool_of(pod, spec.node_pool_label, group) == self._shards.get(queue, "")
 
     def _leave(self, pod: Pod) -> None:
         self._refused.pop(pod.key, None)
