@@ -16,6 +16,7 @@ from plimsoll.model.api import Exemption, NamespaceAccess, RuleSetting
 from plimsoll.model.cluster import ResourceQuota
 from plimsoll.model.kai import Queue
 from plimsoll.model.karpenter import NodePool
+from plimsoll.model.meta import section
 from plimsoll.quantity import parse_quantity
 from plimsoll.text import shortlist
 
@@ -170,8 +171,8 @@ def queue_changes(snapshot: Snapshot, queue: str) -> Iterator[Change]:
 
 
 def _with_amount(queue: Queue, resource: Resource, part: str, snapshot: Snapshot, value: int) -> Snapshot:
-    resources = dict(queue.spec.get("resources") or {})
-    resources[resource.value] = {**(resources.get(resource.value) or {}), part: value}
+    before = section(queue.spec, "resources")
+    resources = {**before, resource.value: {**section(before, resource.value), part: value}}
     new = queue.model_copy(update={"spec": {**queue.spec, "resources": resources}})
     return snapshot.model_copy(update={"queues": in_place_of(snapshot.queues, queue, new)})
 

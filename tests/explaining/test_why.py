@@ -257,6 +257,16 @@ def test_a_demand_a_queue_and_a_namespace_count_their_pods_and_have_one_change_f
         assert (first.helped, first.changes) == (3, ("Queue a: spec.resources.gpu.limit: 0 -> 3",))
 
 
+@pytest.mark.parametrize("gpu", [["a list"], "text", None])
+def test_a_queue_whose_amounts_are_none_is_no_crash(gpu: Any) -> None:
+    """KAI takes an amount that is not there as 0; one that is no number comes from a file."""
+    queue = a_queue("a")
+    broken = queue.model_copy(update={"spec": {**queue.spec, "resources": {**queue.spec["resources"], "gpu": gpu}}})
+    pod = a_waiting_pod("p", gpu_fraction="0.9", queue="a")
+    planned = plan_demand(group(pool(), pod, a_queue("root", parent=""), broken), NOW)
+    assert why_queue(planned, "a").remedies == why_pod(planned, "team", "p").remedies
+
+
 def test_what_is_not_known_is_an_error_with_names_that_could_be_meant() -> None:
     planned = plan_demand(group(pool(), half()), NOW)
     asks: list[Callable[[], Chain]] = [

@@ -104,6 +104,16 @@ def test_a_number_that_the_apiserver_refuses_is_none_here(replicas: Any, tmp_pat
         read(tmp_path, workload("apps/v1", "Deployment", {"replicas": replicas, "template": HALF}))
 
 
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [("text", "metadata"), ({"name": "w", "namespace": ["a"]}, "metadata.namespace"), ({"name": {}}, "metadata.name"),
+     ({"name": 7}, "metadata.name")],
+)  # fmt: skip
+def test_metadata_that_is_none_is_named(metadata: Any, field: str, tmp_path: Path) -> None:
+    with pytest.raises(PlimsollError, match=rf"document 1, line 1: (Deployment .*)?{field}: "):
+        read(tmp_path, {**PODS["Deployment"][0], "metadata": metadata})
+
+
 def test_a_train_job_has_the_nodes_and_resources_that_its_runtime_and_itself_say() -> None:
     trainer = EXAMPLES / "trainer"
     files = [trainer / name for name in ("training-runtime.yaml", "train-jobs.yaml", "cluster-training-runtime.yaml")]

@@ -38,7 +38,7 @@ from plimsoll.model.karpenter import (
     PodTemplate,
     ProvisioningRequest,
 )
-from plimsoll.model.meta import ObservedObject, identify
+from plimsoll.model.meta import ObservedObject, identify, section
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
 from plimsoll.observe.files.expansion import (
     RUNTIMES,
@@ -237,7 +237,7 @@ class _Reading:
             metadata = _metadata(manifest, kind, place, namespaced=kind == RUNTIMES[0])
             self._runtimes[kind, metadata.get("namespace", ""), str(metadata.get("name"))] = manifest
             return
-        if is_workload(manifest) and WORKSPACE not in ((manifest.get("metadata") or {}).get("labels") or {}):
+        if is_workload(manifest) and WORKSPACE not in section(manifest, "metadata", "labels"):
             metadata = self._named(kind, _metadata(manifest, kind, place, namespaced=True))
             workload = {**manifest, "metadata": metadata}
             self._check_name(place, (kind, metadata["namespace"], str(metadata.get("name"))), workload)
@@ -351,6 +351,9 @@ def _metadata(manifest: dict[str, Any], kind: str, place: Place, *, namespaced: 
     metadata = manifest.get("metadata", {})
     if not isinstance(metadata, dict):
         raise ManifestError(f"{place}: metadata: must be an object")
+    for field in ("name", "namespace"):
+        if not isinstance(metadata.get(field, ""), str | None):
+            raise ManifestError(f"{place}: metadata.{field}: must be a string, not {metadata[field]!r}")
     for field in ("labels", "annotations"):
         texts = metadata.get(field, {})
         if not isinstance(texts, dict):
