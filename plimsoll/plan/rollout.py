@@ -9,7 +9,7 @@ from plimsoll.model.api import Workspace
 from plimsoll.model.cluster import Workload
 from plimsoll.plan.owned import PlanBuilder, alive
 from plimsoll.plan.view import ClusterView
-from plimsoll.plan.workspaces import spec_hash
+from plimsoll.plan.workspaces import of_others, spec_hash
 from plimsoll.text import counted
 
 
@@ -75,7 +75,9 @@ class Rollout:
         if same.annotations.get(MOVED) != annotations.get(MOVED):
             return "its pods move to existing nodes, and those that were created for them go"
         if same.spec_hash != annotations[SPEC_HASH]:
-            return ""
+            chosen, claims = self._verdict.alternative, alive(self._view.ownership.claims_of(self._workspace))
+            moves = self._workspace.moves_back and of_others(claims, chosen, self._view.types)
+            return f"its replicas move to {chosen}, all nodes of which are Ready" if moves and same.replicas else ""
         if same.annotations.get(GIVEN_UP) != annotations.get(GIVEN_UP):
             return "its rollout made no progress until the deadline"
         surge, pace = self._verdict.surge, (same.paused, same.max_surge)

@@ -193,6 +193,8 @@ def test_replicas_move_to_the_first_type_once_all_of_its_nodes_are_there(replica
     assert run.types_in_use() == {NC24}
     assert [each.instance_types[0] for each in run.claims] == [NC24] * replicas
     assert run.record.alternative == (NC24, "")
+    reasons = [each.reason for found in run.plans for each in found.updates]
+    assert [each for each in reasons if "replicas move to" in each] == reasons, "the only change of the workload"
     assert run.bought()[-1] == (NC24, replicas), "all at once, and nothing afterwards"
     names = [each.key.name for found in run.plans for each in found.creations if each.key.kind == CLAIM]
     assert len(set(names)) == len(names), "events of one that failed are of no other"
