@@ -16,7 +16,7 @@ _CLUSTERED = {
     "CustomResourceDefinition", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
     "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "Environment", "ClusterTrainingRuntime", "Topology",
     "GPUDemand", "NodeOverlay", "NodeProfile", "ResourceSlice", "DeviceClass", "RuntimeClass",
-    "ValidatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration", "PersistentVolume", "StorageClass",
 }  # fmt: skip
 
 Manifest = dict[str, Any]
