@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.labels import CAPACITY_TYPE, ZONE
+from plimsoll.model import Reason
 from plimsoll.plan import validate
 from tests.builders import NC24, a_node, a_node_pool, a_snapshot, a_template, a_workspace, an_environment
 
@@ -58,6 +59,26 @@ def test_what_new_nodes_are_not_known_to_have(spec: dict[str, Any]) -> None:
 )
 def test_what_new_nodes_have_or_others_write(spec: dict[str, Any]) -> None:
     assert not told(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "accepted"),
+    [
+        ({"nodeSelector": {ARCH: "arm64"}}, False),
+        (affinity({"key": ARCH, "operator": "NotIn", "values": ["amd64"]}), False),
+        ({"nodeSelector": {"node.kubernetes.io/instance-type": "p5.48xlarge"}}, False),
+        ({"nodeSelector": {"kubernetes.io/os": "windows"}}, False),
+        ({"nodeSelector": {ARCH: "amd64"}}, True),
+        (affinity(is_in(ARCH, "arm64"), is_in(ARCH, "amd64")), True),
+    ],
+)
+def test_what_no_node_of_the_type_can_have_is_refused(spec: dict[str, Any], accepted: bool) -> None:
+    """The pods would be Pending for ever beside the node that was bought for them."""
+    template = a_template()
+    template["spec"] |= spec
+    wanted = a_workspace(template=template, selector={}, instance_type="p4d.24xlarge")
+    [verdict] = validate(a_snapshot(wanted, environment=an_environment(nap=True)))
+    assert (verdict.accepted, verdict.reason is Reason.INVALID_SPEC) == (accepted, not accepted), verdict.message
 
 
 def test_a_selector_gives_new_nodes_the_label() -> None:

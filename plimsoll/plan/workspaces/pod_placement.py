@@ -38,6 +38,17 @@ def unmet_by_new_nodes(
         )
 
 
+def against_type(
+    workspace: Workspace, environment: EnvironmentSpec, fixed: Mapping[str, str]
+) -> tuple[str, NodeRequirement] | None:
+    """The field by which the pods require another value of a label than nodes of their type have with any settings, and
+    what it requires."""
+    field, placement = _own(workspace, environment)
+    against = (each for each in _conditions(placement) if each.key in fixed and not each.allows(fixed[each.key]))
+    found = next(against, None)
+    return None if found is None else (field, found)
+
+
 def _met(condition: NodeRequirement, known: Mapping[str, Sequence[str]], selected: Iterable[str]) -> bool:
     key = condition.key
     if key in known:

@@ -34,7 +34,7 @@ from plimsoll.plan.owned import alive
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.inherited import DEFAULT_CAPACITY, capacity_choice, capacity_types, wanted_values
 from plimsoll.plan.workspaces.pod_needs import beyond_node_class, beyond_type, disk_of_new_node, host_need
-from plimsoll.plan.workspaces.pod_placement import unmet_by_new_nodes
+from plimsoll.plan.workspaces.pod_placement import against_type, unmet_by_new_nodes
 from plimsoll.plan.workspaces.refused_fields import other_vendor
 from plimsoll.plan.workspaces.reserved import reserved_capacity, seen_node_class
 from plimsoll.text import counted, did_you_mean, shortlist
@@ -366,6 +366,14 @@ class ProvisionedNodes:
                     f"resource.labelSelector requires {item}, but the provisioned nodes have "
                     f"{item.key}={fixed[item.key]}: remove it, or make them agree",
                 )
+        required = against_type(workspace, self._environment, fixed)
+        if required is not None:
+            field, condition = required
+            return Refusal(
+                Reason.INVALID_SPEC,
+                f"{field} requires {condition}, but the provisioned nodes have {condition.key}={fixed[condition.key]}: "
+                "remove it, or make them agree",
+            )
         for key, values in wanted.items():
             if not values:
                 return Refusal(Reason.INVALID_SPEC, self._without_values(workspace, key))
