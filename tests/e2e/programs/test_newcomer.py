@@ -1,22 +1,27 @@
-"""A newcomer's first hour: nothing but the wheel and a Python, with an empty home.
+"""A newcomer's first hour: nothing but the wheel, a Python and the pulumi command, with an empty home.
 
-Previews of what `init` writes are in test_projects.py.
+Previews of all that `init` writes, with its policies and on a cluster, are in test_projects.py.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
+from plimsoll.sandbox.parts import Installation, find_programs, missing_programs
 from tests.pages import CHECKOUT
 
 pytest.importorskip("ensurepip", reason="Python makes no virtual environments: install python3-venv")
 pytestmark = pytest.mark.e2e
 _SECONDS = 400
 EXAMPLES = CHECKOUT / "examples"
+PARTS = ("pulumi", "pulumi-language-python", "pulumi-kubernetes")
 
 
 class Newcomer:
@@ -25,7 +30,9 @@ class Newcomer:
     def __init__(self, folder: Path, tools: Path) -> None:
         self.folder, self._tools = folder, tools
 
-    def run(self, *command: str | Path, codes: tuple[int, ...] = (0,), **environ: str) -> str:
+    def run(
+        self, *command: str | Path, codes: tuple[int, ...] = (0,), environ: Mapping[str, str] = MappingProxyType({})
+    ) -> str:
         """Standard output; with standard error in the message where the exit code is another."""
         cache = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
         caches = {"UV_CACHE_DIR": f"{cache}/uv", "PIP_CACHE_DIR": f"{cache}/pip"} | {
@@ -61,9 +68,9 @@ def wheel(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.fixture
-def newcomer(tools: Path, tmp_path: Path) -> Newcomer:
-    return Newcomer(tmp_path, tools)
+@pytest.fixture(scope="module")
+def newcomer(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
+    return Newcomer(tmp_path_factory.mktemp("newcomer"), tools)
 
 
 @pytest.mark.parametrize("tool", ["uvx", "pipx"])
@@ -76,8 +83,9 @@ def test_a_command_runs_without_an_installation(newcomer: Newcomer, wheel: Path,
     assert "+ 1 x p4d.24xlarge" in planned
 
 
-def test_from_the_wheel_to_a_project_and_answers(newcomer: Newcomer, wheel: Path) -> None:
-    """The commands of the project's README up to the first that needs a cluster, then audit, why and diff of files."""
+@pytest.fixture(scope="module")
+def project(newcomer: Newcomer, wheel: Path) -> Path:
+    """The commands of the project's README up to the first that needs a cluster."""
     newcomer.run("uv", "venv", "--quiet", "--python", sys.executable, "first")
     newcomer.run("uv", "pip", "install", "--quiet", "--python", "first/bin/python", wheel)
     first = newcomer.folder / "first" / "bin" / "plimsoll"
@@ -86,17 +94,22 @@ def test_from_the_wheel_to_a_project_and_answers(newcomer: Newcomer, wheel: Path
 
     project = newcomer.folder / "capacity"
     assert f"./{wheel.name}[" in (project / "requirements.txt").read_text()
-    newcomer.run("uv", "venv", "--quiet", "--python", sys.executable, project / ".venv")
+    # With pip, by which Pulumi asks for the packages.
+    newcomer.run("uv", "venv", "--quiet", "--seed", "--python", sys.executable, project / ".venv")
     # As Pulumi installs both, in the folder of each.
     for folder in (project, project / "policies"):
         install = f"uv pip install --quiet --python {project}/.venv/bin/python --requirement requirements.txt"
         newcomer.run("bash", "-c", f"cd {folder} && {install}")
+    assert newcomer.run(project / ".venv/bin/plimsoll", "--version") == newcomer.run(first, "--version")
+    return project
+
+
+def test_from_the_wheel_to_a_project_and_answers(newcomer: Newcomer, project: Path) -> None:
+    """Audit, why and diff of files."""
     plimsoll = project / ".venv" / "bin" / "plimsoll"
-    assert newcomer.run(plimsoll, "--version") == newcomer.run(first, "--version")
     newcomer.run(
         project / ".venv" / "bin" / "python", "-c", "import plimsoll.stacks, plimsoll.policy_pack, boto3, psutil"
     )
-
     audited = json.loads(newcomer.run(plimsoll, "audit", EXAMPLES / "demand", "--output", "json"))
     assert audited["sections"]["Pods without capacity"]["count"] == 1
     assert "gpu-fraction" in newcomer.run(plimsoll, "why", "pod", "typo", "-f", EXAMPLES / "demand", codes=(0, 2))
@@ -104,3 +117,41 @@ def test_from_the_wheel_to_a_project_and_answers(newcomer: Newcomer, wheel: Path
         plimsoll, "diff", EXAMPLES / "demand", "--against", EXAMPLES / "cluster", "-o", "json", codes=(0, 2)
     )
     assert json.loads(compared)
+
+
+@pytest.fixture(scope="module")
+def pulumi(newcomer: Newcomer) -> Mapping[str, str]:
+    """Variables with which the pulumi command runs: its programs, a kubeconfig of a cluster that is away, a backend."""
+    Installation(missing_programs(find_programs(PARTS))).run()
+    folder = newcomer.folder / "bin"
+    folder.mkdir()
+    for path in (each.path for each in find_programs(PARTS) if each.path is not None):
+        (folder / path.name).symlink_to(path)
+    user = {"name": "away", "user": {"token": "none"}}
+    cluster = {"name": "away", "cluster": {"server": "https://127.0.0.1:1"}}
+    context = {"name": "away", "context": {"cluster": "away", "user": "away"}}
+    config = {"apiVersion": "v1", "kind": "Config", "clusters": [cluster], "users": [user], "contexts": [context]}
+    (newcomer.folder / "kubeconfig").write_text(json.dumps({**config, "current-context": "away"}))
+    (newcomer.folder / "state").mkdir()
+    return {
+        "PATH": str(folder),
+        "KUBECONFIG": str(newcomer.folder / "kubeconfig"),
+        "PULUMI_BACKEND_URL": f"file://{newcomer.folder}/state",
+        "PULUMI_CONFIG_PASSPHRASE": "none",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        # The language host that is built of its Go module does not take it from the project.
+        "PULUMI_PYTHON_CMD": str(newcomer.folder / "capacity" / ".venv" / "bin" / "python"),
+    }
+
+
+@pytest.mark.parametrize("stack", ["foundation", "environment"])
+def test_the_project_is_previewed_with_its_own_packages(
+    newcomer: Newcomer, project: Path, pulumi: Mapping[str, str], stack: str
+) -> None:
+    """A preview needs a kubeconfig, and no cluster."""
+    command = ("pulumi", "--cwd", project, "--non-interactive", "--color", "never")
+    newcomer.run(*command, "stack", "init", stack, environ=pulumi)
+    preview = newcomer.run(*command, "preview", "--stack", stack, environ=pulumi)
+    assert f"plimsoll:index:{stack.title()}" in preview
+    assert re.search(r"\+ \d+ to create", preview)
