@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,33 +22,50 @@ from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.demand.environment import add_pool, gated, triggers
-from tests.e2e.kai.workloads import CASE, Placed, a_queue, assert_unschedulable, share
+from tests.e2e.kai.workloads import CASE, Placed, a_queue, assert_unschedulable, pod_group, share
 
 pytestmark = pytest.mark.e2e
 
 SEED = int(os.environ.get("SEED", "1"))
 BATCHES = int(os.environ.get("KAI_BATCHES", "1"))
 """Of ten clusters each."""
-TYPES = {"A10G": ("g5.12xlarge", 23000), "T4": ("g4dn.12xlarge", 15300), "A100-40GB": ("p4d.24xlarge", 40900)}
-"""By model: the instance type of new nodes, and MiB that KAI divides."""
+
+
+class Gpu(NamedTuple):
+    instance_type: str
+    """Of new nodes."""
+    memory: int
+    """MiB that KAI divides."""
+
+
+TYPES = {
+    "A10G": Gpu("g5.12xlarge", 23000),
+    "T4": Gpu("g4dn.12xlarge", 15300),
+    "A100-40GB": Gpu("p4d.24xlarge", 40900),
+}
+"""By model."""
 
 
 @dataclass(frozen=True)
 class RandomCluster:
-    """Up to two nodes that exist, a NodePool, and pods of one or two queues."""
+    """Up to two nodes that exist, a NodePool, pods of one or two queues, and gangs of them."""
 
     name: str
-    instance_type: str
+    instance_types: tuple[str, ...]
+    """One or two, with GPUs of different memory."""
     nodes: tuple[str, ...]
     """Lines of a file of nodes."""
     queues: tuple[Manifest, ...]
+    gangs: tuple[Manifest, ...]
     pods: tuple[Manifest, ...]
 
     @classmethod
-    def drawn(cls, name: str, random: Random, *, limits: bool) -> "RandomCluster":
-        model = random.choice(list(TYPES))
-        instance_type, memory = TYPES[model]
-        nodes = [f"{name}-{n},48000,196608,{random.randint(1, 4)},{model}" for n in range(random.randint(0, 2))]
+    def drawn(cls, name: str, random: Random, *, limits: bool, models: int, gangs: int) -> "RandomCluster":
+        kinds = [random.choice(list(TYPES))] if models == 1 else random.sample(list(TYPES), models)
+        memory = max(TYPES[model].memory for model in kinds)
+        nodes = [
+            f"{name}-{n},48000,196608,{random.randint(1, 4)},{kinds[n % models]}" for n in range(random.randint(0, 2))
+        ]
         parent = a_queue(f"{name}-all", random.randint(60, 500) / 100 if limits else -1)
         queues = [
             a_queue(
@@ -56,17 +73,26 @@ class RandomCluster:
             )
             for each in ("a", "b")
         ]
-        pods = [
-            share(
-                f"{name}-{n}",
-                gated=True,
-                queue=random.choice(queues)["metadata"]["name"],
-                selector={CASE: name},
-                **_request(random, memory),
-            )
-            for n in range(random.randint(4, 9))
-        ]
-        return cls(name, instance_type, tuple(nodes), (parent, *queues), tuple(pods))
+        groups, pods = [], []
+        for number in range(random.randint(4, 9)):
+            queue = random.choice(queues)["metadata"]["name"]
+            gang = f"{name}-{number}" if number < gangs else ""
+            members = random.randint(2, 4) if gang else 1
+            if gang:
+                groups.append(pod_group(gang, random.randint(2, members), queue))
+            pods += [
+                share(
+                    f"{name}-{number}-{member}",
+                    gated=True,
+                    queue=queue,
+                    group=gang,
+                    selector={CASE: name},
+                    **_request(random, memory),
+                )
+                for member in range(members)
+            ]
+        types = tuple(TYPES[model].instance_type for model in kinds)
+        return cls(name, types, tuple(nodes), (parent, *queues), tuple(groups), tuple(pods))
 
 
 def _request(random: Random, memory: int) -> dict[str, Any]:
@@ -86,8 +112,8 @@ def build(cluster: Kube, sandbox: Sandbox, clusters: list[RandomCluster]) -> Non
     for each in clusters:
         for line in each.nodes:
             cluster.patch("v1", "Node", line.partition(",")[0], {"metadata": {"labels": {CASE: each.name}}})
-        add_pool(cluster, each.name, each.instance_type, **{CASE: each.name})
-        for manifest in (*each.queues, *each.pods):
+        add_pool(cluster, each.name, " ".join(each.instance_types), **{CASE: each.name})
+        for manifest in (*each.queues, *each.gangs, *each.pods):
             cluster.create(manifest)
 
 
@@ -109,8 +135,14 @@ def settled(cluster: Kube) -> bool:
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_kai_binds_what_is_promised(cluster: Kube, kai_sandbox: Sandbox, tmp_path: Path, batch: int) -> None:
-    random = Random(f"{SEED}-{batch}")
-    clusters = [RandomCluster.drawn(f"c{batch}-{n}", random, limits=n % 2 == 0) for n in range(10)]
+    # `make test` runs the first batch, of single pods and one type of GPUs in each cluster.
+    random, mixed = Random(f"{SEED}-{batch}"), int(batch > 0)
+    clusters = [
+        RandomCluster.drawn(
+            f"c{batch}-{n}", random, limits=n % 2 == 0, models=1 + mixed * (n // 2 % 2), gangs=mixed * (n // 4)
+        )
+        for n in range(10)
+    ]
     build(cluster, kai_sandbox, clusters)
     pods = {pod["metadata"]["name"] for each in clusters for pod in each.pods}
     with controller(kai_sandbox, tmp_path):
