@@ -1,4 +1,4 @@
-"""Selectors of devices that anyone may write, with what the scheduler answers for an L4."""
+"""Selectors of devices that anyone may write, with what CEL in Kubernetes answers for an L4, by its documentation."""
 
 from typing import Final, Literal
 
@@ -71,12 +71,12 @@ _WRITTEN: Final[tuple[tuple[Answer, str], ...]] = (
     ("selects", "MEMORY.compareTo(quantity('16Gi')) > 0"),
     ("not", "MEMORY.isGreaterThan(quantity('40Gi'))"),
     ("selects", "MEMORY.isLessThan(quantity('24Gi')) && MEMORY == quantity('23034Mi')"),
-    ("selects", "MEMORY.sub(quantity('20Gi')).sign() == 1 && MEMORY.add(1024).isGreaterThan(MEMORY)"),
+    ("selects", "sign(MEMORY.sub(quantity('20Gi'))) == 1 && MEMORY.add(1024).isGreaterThan(MEMORY)"),
     ("selects", "MEMORY.asInteger() / 1048576 == 23034 && MEMORY.isInteger() && MEMORY.asApproximateFloat() > 1e10"),
     ("selects", "isQuantity('10Gi') && !isQuantity('ten') && quantity('1.5Gi') == quantity('1536Mi')"),
     (
         "selects",
-        "quantity('-1').sign() == -1 && quantity('500m').isLessThan(quantity('1')) && !quantity('1.1').isInteger()",
+        "sign(quantity('-1')) == -1 && quantity('500m').isLessThan(quantity('1')) && !quantity('1.1').isInteger()",
     ),
     ("selects", "quantity('1e3') == quantity('1k') && quantity('1E') == quantity('1000P') && !isQuantity('1KiB')"),
     ("selects", "string(MEMORY.asInteger()) == '24152899584' && double(MEMORY.asInteger()) / 1073741824.0 > 22.0"),

@@ -51,7 +51,7 @@ def test_an_expression_selects_a_device(device: Claimable, expression: str, sele
 
 
 @pytest.mark.parametrize(("expression", "answer"), EXPRESSIONS)
-def test_an_expression_has_the_answer_of_the_scheduler(expression: str, answer: Answer) -> None:
+def test_an_expression_has_the_documented_answer(expression: str, answer: Answer) -> None:
     try:
         found: Answer = "selects" if selects(expression, L4) else "not"
     except SelectorError:
