@@ -222,7 +222,7 @@ def test_it_contains_its_sbom_and_labels(root: Path) -> None:
     listed = {each["name"] for each in bill["components"] if each["purl"].startswith("pkg:pypi/")}
     packages = [each.name.partition("-")[0] for each in (root / "opt/plimsoll/site").glob("*.dist-info")]
     assert listed == {re.sub(r"[-_.]+", "-", name).lower() for name in packages}
-    assert {"plimsoll", "pulumi", "kubernetes"} <= listed
+    assert {"plimsoll-gpu", "pulumi", "kubernetes"} <= listed
 
 
 def test_it_provisions_the_workload_of_a_workspace(container: Container, cluster: Kube) -> None:
