@@ -79,6 +79,16 @@ def add_pool(cluster: Kube, name: str, instance_types: str, delay: str = "", **l
     )
 
 
+def add_open_pool(cluster: Kube, name: str, instance_types: str) -> None:
+    """As `add_pool`, of which a request has a node of its own."""
+    add_pool(cluster, name, instance_types)
+    pool = cluster.get(*POOL, name)
+    assert pool is not None
+    requirements = pool["spec"]["template"]["spec"]["requirements"]
+    requirements.append({"key": "plimsoll.dev/request", "operator": "Exists"})
+    cluster.patch(*POOL, name, {"spec": {"template": {"spec": {"requirements": requirements}}}})
+
+
 def add_shares(cluster: Kube, names: Iterable[str], fraction: str = "0.5", cpu: str = "1", **selector: str) -> None:
     """Creates pods of KAI with the capacity gate. Without it, Karpenter would treat them as pods without GPUs and serve
     them."""

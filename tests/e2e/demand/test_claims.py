@@ -15,9 +15,8 @@ from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import (
     API,
     CLAIM,
-    POOL,
     TOLERATION,
-    add_pool,
+    add_open_pool,
     await_another_look,
     claims_of,
     declare_demand,
@@ -58,15 +57,6 @@ def declare_template(cluster: Kube, name: str, count: int) -> None:
     spec = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}
     metadata = {"name": name, "namespace": "default"}
     cluster.apply({"apiVersion": RESOURCE, "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec})
-
-
-def declare_pool(cluster: Kube) -> None:
-    add_pool(cluster, "claimed", TYPE)
-    spec = cluster.get(*POOL, "claimed")
-    assert spec is not None
-    requirements = spec["spec"]["template"]["spec"]["requirements"]
-    requirements.append({"key": "plimsoll.dev/request", "operator": "Exists"})
-    cluster.patch(*POOL, "claimed", {"spec": {"template": {"spec": {"requirements": requirements}}}})
 
 
 def declare_devices(cluster: Kube) -> None:
@@ -134,7 +124,7 @@ def test_pods_with_claims_get_nodes_from_zero_and_again_from_what_was_learned(
     declare_class(cluster)
     declare_template(cluster, "one", 1)
     declare_template(cluster, "two", 2)
-    declare_pool(cluster)
+    add_open_pool(cluster, "claimed", TYPE)
     declare_devices(cluster)
     with dra_driver(demand_sandbox.kubeconfig, {TYPE: L4}), controller(demand_sandbox, tmp_path):
         deploy(cluster, 5)
@@ -168,7 +158,7 @@ def test_pods_of_a_workspace_claim_the_gpus_of_new_nodes(
     """From no nodes: NodeClaims without an extended resource, a ResourceClaimTemplate beside the Deployment, and pods
     that the scheduler binds with all devices of their node. Everything goes with the Workspace."""
     declare_class(cluster)
-    declare_pool(cluster)
+    add_open_pool(cluster, "claimed", TYPE)
     declare_devices(cluster)
     container = {"name": "main", "image": "registry.k8s.io/pause:3.9"}
     template = {"metadata": {"labels": {"app": "claiming"}}, "spec": {"containers": [container]}}
