@@ -45,6 +45,7 @@ def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube
     for name in PODS:
         cluster.delete("v1", "Pod", name, NAMESPACE)
     remove_added(cluster, "GPUDemand", "NodeProfile")
+    await_condition(lambda: not claims_of(cluster, "instinct"), 120, "the nodes of a test go")
 
 
 def declare_devices(cluster: Kube, pool: str, instance_type: str, resource: str) -> None:
