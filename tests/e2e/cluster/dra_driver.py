@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.claims.objects import divided
 from tests.e2e.cluster.kube import Kube, Manifest
 
 SLICE = ("resource.k8s.io/v1", "ResourceSlice")
@@ -21,6 +22,8 @@ class Devices(NamedTuple):
     memory: str
     slices: int = 1
     """Slices over which the devices are spread."""
+    mig: str = ""
+    """A recorded GPU, of which each device is one that claims may have whole, or in slices of MIG."""
 
 
 class DraDriver:
@@ -56,6 +59,11 @@ class DraDriver:
                     self._published.add(node["metadata"]["uid"])
 
     def _publish(self, node: Manifest, devices: Devices) -> None:
+        if devices.mig:
+            for each in divided(node["metadata"]["name"], devices.number, devices.mig):
+                each["metadata"]["ownerReferences"] = [_owner(node)]
+                self._cluster.apply(each)
+            return
         for each in slices_of(node, devices._replace(number=devices.number + 1), generation=1):
             self._cluster.apply(each)
         for each in slices_of(node, devices, generation=2):
@@ -70,16 +78,19 @@ def _registered(node: Manifest) -> bool:
 def slices_of(node: Manifest, devices: Devices, *, generation: int) -> Iterator[Manifest]:
     """The slices of the node's pool."""
     name = node["metadata"]["name"]
-    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
     made = [_device(index, devices) for index in range(devices.number)]
     for number in range(devices.slices):
         pool = {"name": name, "generation": generation, "resourceSliceCount": devices.slices}
         yield {
             "apiVersion": SLICE[0],
             "kind": SLICE[1],
-            "metadata": {"name": f"{name}-{number}", "ownerReferences": [owner]},
+            "metadata": {"name": f"{name}-{number}", "ownerReferences": [_owner(node)]},
             "spec": {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": made[number :: devices.slices]},
         }
+
+
+def _owner(node: Manifest) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Node", "name": node["metadata"]["name"], "uid": node["metadata"]["uid"]}
 
 
 def _device(index: int, devices: Devices) -> Manifest:

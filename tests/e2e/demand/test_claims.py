@@ -7,21 +7,27 @@ from typing import Any
 
 import pytest
 
+from plimsoll.labels import DEVICE_CLASS_PREFIX
+from plimsoll.model.api import CAPACITY_GATE
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
+from tests.claims.objects import MIG, a_mig_class, a_slice_of, a_template
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.dra_driver import DRIVER, Devices, dra_driver
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import (
     API,
     CLAIM,
+    ENVIRONMENT,
     TOLERATION,
     add_open_pool,
     await_another_look,
     claims_of,
     declare_demand,
     demands,
+    gated,
     remove_added,
+    remove_shares,
     triggers,
 )
 
@@ -31,20 +37,41 @@ RESOURCE = "resource.k8s.io/v1"
 TYPE = "m5.4xlarge"
 """16 CPU; no GPUs for Karpenter, as none is allocatable where pods get them by claims."""
 L4 = Devices(4, {"productName": "NVIDIA L4", "type": "gpu", "architecture": "Ada Lovelace"}, "23034Mi", slices=2)
+H100 = Devices(2, {}, "", mig="h100")
+DIVIDED = "divided"
+"""The NodePool of these."""
 IS_GPU = f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'gpu'"
 IS_L4 = f"device.attributes['{DRIVER}'].productName == 'NVIDIA L4'"
+
+
+ATTACKS: dict[str, Any] = {
+    "all": {"exactly": {"deviceClassName": DRIVER, "allocationMode": "All"}},
+    "dearer": {
+        "firstAvailable": [
+            {"name": "none", "deviceClassName": DRIVER, "selectors": [{"cel": {"expression": f"!({IS_L4})"}}]},
+            {"name": "four", "deviceClassName": DRIVER, "count": 4},
+        ]
+    },
+}
+"""Requests of templates for more than two devices; the first alternative is not to be had."""
+BOUNDED = "bounded-claims"
+TAKERS = ("mine-0", "mine-1", "mine-2", "both-a", "both-b", "all", "dearer", "by-class")
 
 
 @pytest.fixture
 def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube]:
     cluster = kube(demand_sandbox)
     yield cluster
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"access": None}})
     cluster.delete("apps/v1", "Deployment", "claiming")
+    remove_shares(cluster, TAKERS)
+    cluster.delete(RESOURCE, "ResourceClaim", "shared")
     await_condition(lambda: not cluster.list(RESOURCE, "ResourceClaim", "default"), 120, "its pods and their claims go")
     remove_added(cluster, "GPUDemand", "NodeProfile")
-    for name in ("one", "two"):
+    for name in ("one", "two", "half", *ATTACKS):
         cluster.delete(RESOURCE, "ResourceClaimTemplate", name)
-    cluster.delete(RESOURCE, "DeviceClass", DRIVER)
+    for name in (DRIVER, MIG):
+        cluster.delete(RESOURCE, "DeviceClass", name)
 
 
 def declare_class(cluster: Kube) -> None:
@@ -59,20 +86,20 @@ def declare_template(cluster: Kube, name: str, count: int) -> None:
     cluster.apply({"apiVersion": RESOURCE, "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec})
 
 
-def declare_devices(cluster: Kube) -> None:
+def declare_devices(cluster: Kube, pool: str = "claimed") -> None:
     devices = {
         "driver": DRIVER,
         "count": L4.number,
         "strings": dict(L4.attributes),
         "capacity": {"memory": L4.memory},
     }
-    spec = {"nodePool": "claimed", "instanceType": TYPE, "claimDevices": devices}
-    cluster.apply({"apiVersion": API, "kind": "NodeProfile", "metadata": {"name": f"claimed.{TYPE}"}, "spec": spec})
+    spec = {"nodePool": pool, "instanceType": TYPE, "claimDevices": devices}
+    cluster.apply({"apiVersion": API, "kind": "NodeProfile", "metadata": {"name": f"{pool}.{TYPE}"}, "spec": spec})
 
 
-def deploy(cluster: Kube, replicas: int, template: str = "one") -> None:
+def deploy(cluster: Kube, replicas: int, template: str = "one", pool: str = "claimed") -> None:
     pod = {
-        "nodeSelector": {"karpenter.sh/nodepool": "claimed"},
+        "nodeSelector": {"karpenter.sh/nodepool": pool},
         "tolerations": [TOLERATION],
         "terminationGracePeriodSeconds": 0,
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": template}],
@@ -109,8 +136,8 @@ def bound(cluster: Kube) -> list[str]:
     ]
 
 
-def learned(cluster: Kube) -> dict[str, Any]:
-    profile = cluster.get(API, "NodeProfile", f"claimed.{TYPE}") or {}
+def learned(cluster: Kube, pool: str = "claimed") -> dict[str, Any]:
+    profile = cluster.get(API, "NodeProfile", f"{pool}.{TYPE}") or {}
     found: dict[str, Any] = profile.get("status", {}).get("learned", {}).get("claimDevices", {})
     return found
 
@@ -150,6 +177,100 @@ def test_pods_with_claims_get_nodes_from_zero_and_again_from_what_was_learned(
         await_condition(lambda: not triggers(cluster), 60, "the triggers go")
         assert len(claims_of(cluster, "claimed")) == 1
         await_condition(lambda: not demands(cluster, "Pending", "Scheduled"), 60, "no demand is left")
+
+
+def declare_claim(cluster: Kube, kind: str, name: str, request: dict[str, Any]) -> None:
+    spec: dict[str, Any] = {"devices": {"requests": [{"name": "gpu", **request}]}}
+    spec = {"spec": spec} if kind == "ResourceClaimTemplate" else spec
+    metadata = {"name": name, "namespace": "default"}
+    cluster.apply({"apiVersion": RESOURCE, "kind": kind, "metadata": metadata, "spec": spec})
+
+
+def take(cluster: Kube, name: str, **limits: str) -> None:
+    """Creates a pod with the capacity gate that asks for devices in the way of its name."""
+    spec: dict[str, Any] = {
+        "schedulingGates": [{"name": CAPACITY_GATE}],
+        "nodeSelector": {"karpenter.sh/nodepool": BOUNDED},
+        "tolerations": [TOLERATION],
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.9", "resources": {"limits": limits}}],
+    }
+    if not limits:
+        template = "one" if name.startswith("mine") else name
+        by = {"resourceClaimName": "shared"} if name.startswith("both") else {"resourceClaimTemplateName": template}
+        spec["resourceClaims"] = [{"name": "gpu", **by}]
+        spec["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    cluster.create(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+    )
+
+
+def allocated(cluster: Kube) -> int:
+    """Devices that claims have."""
+    claims = cluster.list(RESOURCE, "ResourceClaim", "default")
+    found = (each.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ()) for each in claims)
+    return sum(map(len, found))
+
+
+def left_out(cluster: Kube) -> int:
+    """Pods of which a GPUDemand says that `access` lets the namespace have no more."""
+    told = (each for each in demands(cluster) if "access.gpus of the Environment" in str(each.get("reasons")))
+    return sum(each.get("refusedPods", 0) for each in told)
+
+
+def test_claims_of_a_tenant_buy_no_more_than_access_allows(
+    cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """By a template, one claim for two pods, all devices of a node, a dearer alternative, and the name of a class."""
+    declare_demand(cluster, "trigger-pod")
+    declare_class(cluster)
+    add_open_pool(cluster, BOUNDED, TYPE)
+    declare_devices(cluster, BOUNDED)
+    declare_template(cluster, "one", 1)
+    for name, request in ATTACKS.items():
+        declare_claim(cluster, "ResourceClaimTemplate", name, request)
+    declare_claim(cluster, "ResourceClaim", "shared", {"exactly": {"deviceClassName": DRIVER, "count": 2}})
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"access": [{"namespaces": ["*"], "gpus": 0}]}})
+    with dra_driver(demand_sandbox.kubeconfig, {TYPE: L4}), controller(demand_sandbox, tmp_path):
+        for name in TAKERS:
+            take(cluster, name, **({f"{DEVICE_CLASS_PREFIX}{DRIVER}": "4"} if name == "by-class" else {}))
+        await_condition(lambda: left_out(cluster) >= len(TAKERS) - 1, 120, "each is told")
+        assert not triggers(cluster)
+        assert not claims_of(cluster, BOUNDED)
+        assert set(TAKERS) <= set(gated(cluster))
+        cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"access": [{"namespaces": ["*"], "gpus": 2}]}})
+        await_condition(lambda: allocated(cluster) == 2, 120, "what it may have, it gets")
+        await_condition(lambda: not triggers(cluster), 120, "the request is met")
+        assert len(claims_of(cluster, BOUNDED)) == 1
+        assert (allocated(cluster), len(gated(cluster)) >= len(TAKERS) - 2) == (2, True)
+
+
+def test_pods_with_slices_of_mig_get_nodes_from_zero(cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path) -> None:
+    """Five pods with a half of an H100 each need two nodes, of which each has two GPUs. What is learned of these has
+    all profiles."""
+    declare_demand(cluster, "trigger-pod")
+    cluster.apply(a_mig_class())
+    cluster.apply(a_template("half", a_slice_of("3g.40gb"), namespace="default"))
+    add_open_pool(cluster, DIVIDED, TYPE)
+    part = {"number": 2, "strings": {"type": "mig", "profile": "3g.40gb"}}
+    devices = {
+        "driver": DRIVER,
+        "count": H100.number,
+        "strings": {"type": "gpu", "productName": "NVIDIA H100 80GB HBM3"},
+        "capacity": {"memory": "81559Mi"},
+        "parts": [part],
+    }
+    spec = {"nodePool": DIVIDED, "instanceType": TYPE, "claimDevices": devices}
+    cluster.apply({"apiVersion": API, "kind": "NodeProfile", "metadata": {"name": f"{DIVIDED}.{TYPE}"}, "spec": spec})
+    with dra_driver(demand_sandbox.kubeconfig, {TYPE: H100}), controller(demand_sandbox, tmp_path):
+        deploy(cluster, 5, "half", DIVIDED)
+        await_condition(lambda: len(bound(cluster)) == 5, 120, "the scheduler allocates slices and binds")
+        await_condition(lambda: not triggers(cluster), 120, "the triggers go")
+        await_another_look(cluster)
+        assert len(claims_of(cluster, DIVIDED)) == 2
+        await_condition(lambda: len(learned(cluster, DIVIDED).get("parts", ())) == 7, 120, "the profiles are learned")
+        numbers = {each["strings"]["profile"]: each["number"] for each in learned(cluster, DIVIDED)["parts"]}
+        assert (numbers["1g.10gb"], numbers["3g.40gb"], numbers["7g.80gb"]) == (7, 2, 1)
 
 
 def test_pods_of_a_workspace_claim_the_gpus_of_new_nodes(
