@@ -1,4 +1,5 @@
-"""The real scheduler as oracle: for random slices and claims, as many pods have a place in the plan as it binds."""
+"""The real scheduler as oracle: for random slices and claims, as many pods have a place in the plan as it binds, and
+expressions select the devices that it says."""
 
 import os
 import random
@@ -8,9 +9,11 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from plimsoll.kube import RequestError
 from plimsoll.plan.demand import DemandPlanner
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
+from tests.claims.expressions import EXPRESSIONS, Answer
 from tests.claims.objects import (
     DRIVER,
     MIG,
@@ -34,6 +37,7 @@ CASES: Final = int(os.environ.get("CLAIM_CASES", "60"))
 SEED: Final = int(os.environ.get("SEED", "1"))
 ATTRIBUTES: Final = f"device.attributes['{DRIVER}']"
 MEMORY: Final = f"device.capacity['{DRIVER}'].memory"
+PARENT: Final = f"{DRIVER}/parentUUID"
 NUMA: Final = "resource.kubernetes.io/numaNode"
 PRODUCTS: Final = {
     "NVIDIA L4": ("Ada Lovelace", "8.9.0", "23034Mi"),
@@ -108,12 +112,20 @@ def _of_counters(name: str, choose: random.Random) -> Case:
         made = a_node(f"{name}-{index}")
         made["metadata"]["labels"]["case"] = name
         manifests += [made, *divided(f"{name}-{index}", choose.randint(1, 2), choose.choice(["h100", "h200"]))]
-    count = choose.choice([1, 1, 1, 1, 2])
-    profile = choose.choice(["", "1g.", "1g.10gb", "1g.18gb", "1g.10gb+me", "2g.", "3g.", "4g.", "7g."])
-    chosen = f"{ATTRIBUTES}.profile" + (f".startsWith('{profile}')" if profile.endswith(".") else f" == '{profile}'")
-    request = asked(count, chosen, of=MIG) if profile else asked(count)
-    template = a_template(name, request, namespace="default")
+    requests = [_of_profile(choose) for _ in range(choose.choice([1, 1, 1, 1, 2]))]
+    if choose.random() < 0.5:
+        requests = requests[:1] * len(requests)
+    of_one = [{"matchAttribute": choose.choice([PARENT, PARENT, f"{DRIVER}/productName"])}]
+    template = a_template(name, *requests, namespace="default", constraints=of_one * (choose.random() < 0.4))
     return Case(name, (*manifests, template), _pods(name, choose.randint(1, 9)))
+
+
+def _of_profile(choose: random.Random) -> Manifest:
+    """Some slices of a profile, or whole GPUs."""
+    count = choose.choice([1, 1, 1, 2, 2, 3])
+    profile = choose.choice(["", "1g.", "1g.10gb", "1g.18gb", "1g.10gb+me", "1g.20gb", "2g.", "3g.", "4g.", "7g."])
+    chosen = f"{ATTRIBUTES}.profile" + (f".startsWith('{profile}')" if profile.endswith(".") else f" == '{profile}'")
+    return asked(count, chosen, of=MIG) if profile else asked(min(count, 2))
 
 
 def _pods(name: str, number: int) -> tuple[Manifest, ...]:
@@ -274,3 +286,38 @@ def test_as_many_pods_have_a_place_as_the_scheduler_binds(cluster: Kube, tmp_pat
     assert {case.name: planned_after(case, cluster, tmp_path) for case in left} == {case.name: 0 for case in left}
     assert len(compared) > CASES // 2
     assert sum(map(bool, compared.values())) > CASES // 6
+
+
+def answer_of(pod: dict[str, Any]) -> Answer:
+    """What the scheduler said of the selector of a pod that it has tried."""
+    if pod["spec"].get("nodeName"):
+        return "selects"
+    (reason,) = (each["reason"] for each in pod["status"]["conditions"] if each["type"] == "PodScheduled")
+    return "ends" if reason == "SchedulerError" else "not"
+
+
+def test_expressions_have_the_answers_of_the_scheduler(cluster: Kube) -> None:
+    """Each is of a claim of its own, for one of the devices of a node, which are alike."""
+    namespace = "expressions"
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    cluster.apply(a_class())
+    node = a_node(namespace, cpu="128", memory="256Gi")
+    node["metadata"]["labels"]["case"] = namespace
+    create(cluster, node)
+    create(cluster, a_slice(namespace, [a_device(f"gpu-{at}") for at in range(len(EXPRESSIONS))]))
+    await_condition(lambda: namespace in ready(cluster), 60, "the node is Ready")
+    refused = dict[str, str]()
+    for at, (expression, _) in enumerate(EXPRESSIONS):
+        name = f"expression-{at:03}"
+        try:
+            create(cluster, a_template(name, asked(1, expression), namespace=namespace))
+        except RequestError as error:
+            refused[expression] = str(error)
+        else:
+            create(cluster, a_pod(name, name, namespace=namespace, nodeSelector={"case": namespace}))
+    await_condition(lambda: all(map(tried, cluster.list("v1", "Pod", namespace))), 120, "the scheduler has tried all")
+    pods = cluster.list("v1", "Pod", namespace)
+    said = {EXPRESSIONS[int(pod["metadata"]["name"][-3:])][0]: answer_of(pod) for pod in pods}
+    cluster.delete("v1", "Namespace", namespace)
+    assert not refused
+    assert said == dict(EXPRESSIONS)

@@ -10,6 +10,7 @@ import pytest
 from demo.stage import Stage, declare
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
+from tests.e2e.cluster.conditions import condition
 from tests.e2e.cluster.controller import Controller, controller
 from tests.e2e.cluster.environments import change_environment
 from tests.e2e.cluster.kube import Kube, Manifest
@@ -155,3 +156,25 @@ def test_without_replicas_a_node_of_the_wanted_zone_stays_and_serves_again(clust
     assert [each["metadata"]["uid"] for each in claims_of(cluster, "paused")] == [claim["metadata"]["uid"]]
     assert status()["startup"] == measured, "a replica on a node that stayed has no new measure"
     cluster.patch(API, "Environment", "sandbox-nap", {"spec": {"nodeClaims": {"idleSeconds": None}}})
+
+
+def test_a_node_that_cannot_be_drained_says_which_pod_and_budget_keep_it(cluster: Kube) -> None:
+    """As when somebody deletes its NodeClaim, or it expires."""
+    cluster.apply(workspace("kept", {"instanceType": TYPE}, "one"))
+    await_condition(lambda: serving(cluster, "kept") == [["one"]], 120, "the replica is ready")
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"plimsoll.dev/workspace": "kept"}}}
+    metadata = {"name": "b", "namespace": NAMESPACE}
+    cluster.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec})
+    [claim] = claims_of(cluster, "kept")
+    cluster.delete("karpenter.sh/v1", "NodeClaim", claim["metadata"]["name"])
+
+    def told() -> str:
+        found: str = condition(cluster.get(API, "Workspace", "kept", NAMESPACE), "NodeClaimsReady").get("message", "")
+        return found
+
+    [pod] = pods_of(cluster, "kept")
+    name = f"pod {NAMESPACE}/{pod['metadata']['name']}"
+    budgeted = f"{name} (PodDisruptionBudget {NAMESPACE}/b allows no disruption)"
+    await_condition(lambda: budgeted in told(), 120, "the status names the pod and the budget")
+    cluster.delete("policy/v1", "PodDisruptionBudget", "b", NAMESPACE)
+    await_condition(lambda: name not in told(), 120, "without the budget, the node is drained")
