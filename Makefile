@@ -60,7 +60,7 @@ help:
 	@echo "make hooks      run make check before each commit, with pre-commit"
 	@echo "make browser    Chromium for the tests of pages, from the packages of Debian or Ubuntu (as root)"
 	@echo "make docs       the documentation as a site, in build/site; fails on a dead link"
-	@echo "make release    wheel, site, components, SDK, image, SBOM and notes in dist, verified; VERSION=X.Y.Z cuts it first, IMAGE=none for no image"
+	@echo "make release    wheel, site, components, SDKs, image, SBOM and notes in dist, verified; VERSION=X.Y.Z cuts it first, IMAGE=none for no image"
 	@echo "make clean      remove the virtual environments"
 
 install: .venv/.installed
