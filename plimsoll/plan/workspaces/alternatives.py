@@ -1,8 +1,8 @@
 """Which of several instance types and ways to pay the new nodes of a Workspace are of.
 
-All of its nodes are of one alternative, except while replicas move back. It stays while pods of the Workspace are on nodes. Otherwise the alternative
-with the fewest failures is used: first that of its NodeClaims, then the last one, then in the declared order, or by
-price. What failed is read from the status, so that a restart changes no choice.
+All of its nodes are of one alternative, except while replicas move back. It stays while pods of the Workspace are on
+nodes. Otherwise the alternative with the fewest failures is used: first that of its NodeClaims, then the last one, then
+in the declared order, or by price. What failed is read from the status, so that a restart changes no choice.
 
 With `moveBackSeconds`, replicas that run on another alternative move to the first possible one: once nodes of it are
 Ready for all of them, it is the one that is chosen, and a rollout follows.
