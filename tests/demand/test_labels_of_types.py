@@ -132,6 +132,8 @@ GCP = "karpenter.k8s.gcp"
         (AWS, "g6.xlarge", "kubernetes.io/os", "linux"),
         (AZURE, "Standard_NC24ads_A100_v4", f"{AZURE}/sku-series", "NCads_v4"),
         (AZURE, "Standard_NC6s_v3", f"{AZURE}/sku-gpu-name", None),
+        (AZURE, "Standard_ND96isr_MI300X_v5", f"{AZURE}/sku-family", "N"),
+        (AZURE, "Standard_ND96isr_MI300X_v5", f"{AZURE}/sku-series", "NDisr_v5"),
         (AZURE, "Standard_NC4as_T4_v3", f"{AZURE}/sku-gpu-manufacturer", "nvidia"),
         (AZURE, "Standard_NC4as_T4_v3", "kubernetes.azure.com/sku-memory", "28672"),
         (AZURE, "Standard_ND128isr_GB300_v6", f"{AZURE}/sku-gpu-count", "0"),

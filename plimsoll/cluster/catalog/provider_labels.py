@@ -34,9 +34,10 @@ _ARM64: Final = {
 AWS_NAME: Final = re.compile(r"(?P<family>(?P<category>[a-z]+)(?:-\d+tb)?(?P<generation>\d+)[^.]*)\.(?P<size>.+)")
 _AZURE_NAME: Final = re.compile(
     r"Standard_(?P<family>[A-Z])(?P<subfamily>[A-Z]{0,2})\d+-?\d*(?P<features>[abcdeilmtsprP]*|C+|NP)"
-    r"_?(?:(?P<gpu>[A-Z]\d+)_?)?(?:v(?P<version>[1-9]))?(?:_Promo)?"
+    r"_?(?:(?P<gpu>[A-Z]\d+)_?)?(?:_?MI300X_)?(?:v(?P<version>[1-9]))?(?:_Promo)?"
 )
-"""Sizes that do not match are launched by no NodePool: the provider cannot read their names."""
+"""Sizes that do not match are launched by no NodePool: the provider cannot read their names. Its skewer, 0.0.24, reads
+MI300X as no name of a GPU."""
 _AMD_COUNTED: Final = {
     AWS: re.compile(r".*"),
     AZURE: re.compile(r"Standard_N\w+_(MI300X|V710)_v5", re.IGNORECASE),
@@ -77,11 +78,11 @@ def launched_for_gpus(listed: InstanceType, group: str) -> bool:
 
 def counted_by_karpenter(group: str, name: str, resource: str) -> bool | None:
     """Whether Karpenter counts GPUs of AMD or Intel on the instance type, so that it launches nodes for what asks for
-    them, by the API group of the node class; None where that is not known. An empty name is any of the types."""
+    them, by the API group of the node class; None where that is not known."""
     if group not in (AWS, AZURE, GCP):
         return None
     counted = _AMD_COUNTED.get(group) if resource == AMD_GPU else None
-    return counted is not None and (not name or counted.fullmatch(name) is not None)
+    return counted is not None and counted.fullmatch(name) is not None
 
 
 def _labels(group: str, name: str, listed: InstanceType | None) -> Labels:
