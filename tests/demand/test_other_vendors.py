@@ -149,6 +149,33 @@ def test_else_they_are_left_to_the_autoscaler(objects: tuple[Any, ...], why: str
     assert why in why_left(a_snapshot(*objects, environment=environment()), AMD)
 
 
+AWS, AZURE = "karpenter.k8s.aws", "karpenter.azure.com"
+V620 = a_node_pool("v620", ("Standard_NG32ads_V620_v1",), requirements=[OPEN], group=AZURE)
+
+
+@pytest.mark.parametrize(
+    ("group", "requirement", "counted"),
+    [
+        (AZURE, {"key": f"{AZURE}/sku-family", "operator": "In", "values": ["D"]}, False),
+        (AZURE, {"key": f"{AZURE}/sku-family", "operator": "In", "values": ["D", "N"]}, True),
+        (AZURE, {"key": f"{AZURE}/sku-series", "operator": "NotIn", "values": ["NDisr_v5"]}, True),
+        (AZURE, {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}, False),
+        (AWS, {"key": f"{AWS}/instance-category", "operator": "In", "values": ["c", "m", "r"]}, False),
+        (AWS, {"key": f"{AWS}/instance-category", "operator": "In", "values": ["g"]}, True),
+        (AWS, {"key": f"{AWS}/instance-generation", "operator": "Gt", "values": ["2"]}, True),
+        ("example.com", {"key": "kubernetes.io/arch", "operator": "Exists"}, False),
+    ],
+)
+def test_a_node_pool_without_named_types_counts_by_what_it_allows(
+    group: str, requirement: dict[str, Any], counted: bool
+) -> None:
+    """A NodePool of CPU nodes leaves the nodes with AMD's GPUs to be requested."""
+    objects = (V620, a_node_pool("general-purpose", requirements=[requirement], group=group))
+    why = why_left(a_snapshot(*objects, environment=environment()), AMD)
+    assert ("NodePool general-purpose" in why) == counted == bool(why)
+    assert bool(plan(*objects, asking("pod", AMD)).nodes) != counted
+
+
 def test_why_names_the_devices_and_who_provides_nodes(tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
     pods = [asking("amd", AMD, 2), asking("tpu", "google.com/tpu", 4)]

@@ -12,7 +12,10 @@ from plimsoll.cluster.catalog.offered import (
     most_gpus,
     unlisted_azure,
 )
+from plimsoll.cluster.catalog.pool_types import allows_type, label_requirements
 from plimsoll.cluster.catalog.provider_labels import (
+    AWS,
+    AZURE,
     CLOUDS,
     KWOK,
     WITHOUT_RESERVATIONS,
@@ -23,6 +26,8 @@ from plimsoll.cluster.catalog.provider_labels import (
 )
 
 __all__ = [
+    "AWS",
+    "AZURE",
     "CLOUDS",
     "KWOK",
     "WITHOUT_RESERVATIONS",
@@ -36,11 +41,13 @@ __all__ = [
     "TypeLabels",
     "UnknownInstanceTypeError",
     "Wanted",
+    "allows_type",
     "catalogued",
     "claim_gpus",
     "compare_table",
     "counted_by_karpenter",
     "discovery_labels",
+    "label_requirements",
     "launched_for_gpus",
     "most_gpus",
     "type_labels",

@@ -1,14 +1,30 @@
 """Whole GPUs of AMD and Intel: whether nodes are requested for pods with them, or an autoscaler sees the pods."""
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
-from plimsoll.cluster.catalog import Catalog, NodeTemplate, counted_by_karpenter
+from plimsoll.cluster.catalog import (
+    AWS,
+    AZURE,
+    CLOUDS,
+    Catalog,
+    NodeTemplate,
+    allows_type,
+    counted_by_karpenter,
+    label_requirements,
+)
 from plimsoll.cluster.nodes import index_of
 from plimsoll.labels import NODEPOOL, REQUEST, WORKSPACE
 from plimsoll.model import Snapshot
 from plimsoll.model.api import DemandProvisioner
 from plimsoll.model.cluster import VENDOR_RESOURCES
 from plimsoll.model.karpenter import NodePool
+
+_WITH_AMD: Final = {
+    AWS: ("g4ad.xlarge",),
+    AZURE: ("Standard_ND96isr_MI300X_v5", "Standard_NV24ads_V710_v5"),
+}
+"""Types with GPUs that the provider counts: a NodePool that names no types has such nodes if it allows one of these."""
 
 
 def planned_vendors(snapshot: Snapshot) -> frozenset[str]:
@@ -43,7 +59,13 @@ def _counts(pool: NodePool, resource: str) -> bool:
     """Whether Karpenter launches nodes of the NodePool for pods with the resource by itself."""
     if pool.replicas is not None or pool.deleting:
         return False
-    return any(counted_by_karpenter(pool.node_class_group, name, resource) for name in pool.instance_types or ("",))
+    group, required = pool.node_class_group, label_requirements(pool)
+    names = pool.instance_types or [
+        name
+        for name in _WITH_AMD.get(group, ())
+        if allows_type(pool, required, name, CLOUDS[group], Catalog.builtin().lookup(name))
+    ]
+    return any(counted_by_karpenter(group, name, resource) for name in names)
 
 
 def _requests(pool: NodePool) -> bool:
