@@ -1,12 +1,15 @@
 """`nodePoolLabelKey` of the Environment: KAI's node pools are read from the label with this key, and from no other."""
 
+import re
 from typing import Any
 
 import pytest
 
 from plimsoll.cluster.queues import QueueTree, check_queues, next_gpu, queue_usage
+from plimsoll.components.specs import environment_definition
 from plimsoll.cost import Prices
 from plimsoll.errors import InvalidObjectError
+from plimsoll.labels import is_label_key
 from plimsoll.model import Snapshot
 from plimsoll.model.kai import NODE_POOL, NodePoolLabel, PodGroup, SchedulingShard
 from plimsoll.plan.demand import DemandPlanner
@@ -115,6 +118,15 @@ def test_a_tree_and_its_checks() -> None:
 def test_what_is_no_key_is_refused(key: str) -> None:
     with pytest.raises(InvalidObjectError, match="nodePoolLabelKey"):
         an_environment(nodePoolLabelKey=key)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "pool", "kai.scheduler/node-pool", "a b", "a/b/c", "-x", "/x", "A.example/x", "x/"]
+)
+def test_the_cluster_refuses_the_same_keys(key: str) -> None:
+    schema = environment_definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    pattern = schema["properties"]["spec"]["properties"]["nodePoolLabelKey"]["pattern"]
+    assert (re.search(pattern, key) is not None) == (not key or is_label_key(key))
 
 
 def test_without_a_key_there_are_no_node_pools() -> None:

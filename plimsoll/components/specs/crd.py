@@ -250,6 +250,7 @@ def environment_definition() -> dict[str, Any]:
     exemption["x-kubernetes-validations"] = [
         _rule("has(self.kind) || has(self.namespace) || has(self.name)", NAMES_NO_OBJECTS)
     ]
+    spec["properties"]["nodePoolLabelKey"] |= {"pattern": f"^(?:(?:{KEY_PREFIX}/)?{KEY_NAME})?$"}
     _add_rules_of_demand(spec["properties"]["demand"])
     return _definition(
         "Environment",
