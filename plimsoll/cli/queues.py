@@ -26,6 +26,7 @@ from plimsoll.cli.shared import (
     read_snapshot,
 )
 from plimsoll.errors import InvalidObjectError, PlimsollError
+from plimsoll.labels import GROUP
 from plimsoll.logs import log_to_stderr
 from plimsoll.text import counted
 
@@ -98,12 +99,12 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
     from plimsoll.cli.shared import print_findings
     from plimsoll.cluster.queues import check_queues, is_queue
     from plimsoll.model.kai import NodePoolLabel
-    from plimsoll.policy import environment_of
+    from plimsoll.policy import environment_of, is_kind
 
     files, passed_over = named_files(ctx, paths, file), Counter[str]()
     manifests = list(_from_files(files, passed_over)) if files else _from_cluster(kubeconfig, context)
     label = NodePoolLabel.declared(environment_of(manifests) or {})
-    manifests = [each for each in manifests if each["kind"] != "Environment"]
+    manifests = [each for each in manifests if not is_kind(each, GROUP, "Environment")]
     declared = {each["metadata"].get("name") for each in manifests if is_queue(each)}
     for name in delete or ():
         if name not in declared:
@@ -120,6 +121,7 @@ def _from_files(paths: list[str], passed_over: Counter[str]) -> Iterator[dict[st
     """The Queues, and the objects that name one; counts the others."""
     from plimsoll.cluster.queues import is_queue, queue_uses, require_object
     from plimsoll.observe.files import ManifestError, objects_of, read_documents, tool_file
+    from plimsoll.policy import is_kind
 
     for document in read_documents(paths):
         if tool := tool_file(document):
@@ -130,7 +132,8 @@ def _from_files(paths: list[str], passed_over: Counter[str]) -> Iterator[dict[st
                 require_object(manifest)
             except InvalidObjectError as error:
                 raise ManifestError(f"{place}: {error.message}", error.hint) from None
-            if is_queue(manifest) or manifest["kind"] in ("NodePool", "Environment") or any(queue_uses(manifest)):
+            settings = manifest["kind"] == "NodePool" or is_kind(manifest, GROUP, "Environment")
+            if is_queue(manifest) or settings or any(queue_uses(manifest)):
                 yield manifest
             else:
                 passed_over[f"{manifest['kind']} ({manifest['apiVersion']})"] += 1

@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 
+from plimsoll.kube import Connection, RequestError
+from plimsoll.observe.cluster import queue_objects
 from tests.command import plimsoll
 from tests.queues.manifests import pod, queue
 
@@ -89,3 +91,34 @@ def test_where_all_was_skipped_nothing_was_checked(more: list[Any], code: int) -
     done = plimsoll("queues", "check", "-", given=yaml.safe_dump_all([service, *more]))
     assert done.returncode == code, done.stdout
     assert "1 Service" in done.stderr
+
+
+def test_an_environment_of_another_group_is_an_object_as_others() -> None:
+    """It names a queue, and says nothing of the label of node pools."""
+    other = {**pod("p", "nobody"), "apiVersion": "other.dev/v1", "kind": "Environment"}
+    other["spec"] = {**other.get("spec", {}), "nodePoolLabelKey": "other.dev/pool"}
+    code, found = checked("-f", "-", given=yaml.safe_dump_all([queue("a"), other]))
+    assert (code, [(each["rule"], each["kind"]) for each in found]) == (2, [("queue-unknown", "Environment")])
+    plain = {"apiVersion": "other.dev/v1", "kind": "Environment", "metadata": {"name": "e"}}
+    done = plimsoll("queues", "check", "-f", "-", given=yaml.safe_dump(plain))
+    assert (done.returncode, "Environment (other.dev/v1)" in done.stderr) == (2, True)
+
+
+class Api:
+    """Lists of what a cluster has, for an account without rights on one of the kinds."""
+
+    def __init__(self, forbidden: str) -> None:
+        self._forbidden = forbidden
+
+    def list_items(self, path: str, **_: Any) -> list[dict[str, Any]]:
+        if path.endswith(f"/{self._forbidden}"):
+            raise RequestError(403, "Forbidden", f"forbidden: {path}")
+        return [queue("a")] if path.endswith("/queues") else []
+
+
+def test_without_rights_on_environments_the_label_is_that_of_kai() -> None:
+    found = list(queue_objects(cast("Connection", Api("environments"))))
+    assert [each["metadata"]["name"] for each in found] == ["a"]
+    for kind in ("queues", "pods"):
+        with pytest.raises(RequestError):
+            list(queue_objects(cast("Connection", Api(kind))))
