@@ -1070,6 +1070,8 @@ class QueueArgs(TypedDict, total=False):
     patch_force: pulumi.Input[bool]
     """Whether an update overwrites fields that other field managers have changed (`pulumi.com/patchForce`). Absent or
     false: such an update fails with a conflict that names the field and its manager."""
+    labels: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """Labels of the object."""
     write_all_amounts: bool
     """Whether amounts that are not set are written with their defaults; absent: true. KAI reads an absent amount as 0.
     Set false for an imported Queue that must not change."""

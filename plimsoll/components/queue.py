@@ -28,7 +28,8 @@ class Queue(Component):
             ObjectType("scheduling.run.ai/v2", "Queue"),
             QueueSpec,
             QueueSpec.complete_manifest if self.given("write_all_amounts", True) else QueueSpec.manifest,
-            others=("write_all_amounts",),
+            labels=self.given("labels"),
+            others=("labels", "write_all_amounts"),
         )
         self.queue_name = name_of(self.queue, args.get("name"))
         self.uid = uid_of(self.queue)

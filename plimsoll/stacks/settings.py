@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pulumi
 import yaml
 from pulumi.runtime.config import CONFIG, is_config_secret
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from plimsoll.cluster.queues import check_queues
 from plimsoll.components.specs import (
@@ -83,6 +83,7 @@ class ResourceClaimTemplateSettings(ResourceClaimTemplateSpec, ObjectSettings):
 class QueueSettings(QueueSpec, ObjectSettings):
     write_all_amounts: bool = True
     """Whether amounts that are not set are written with their defaults."""
+    labels: dict[str, str] = Field(default_factory=dict)
 
 
 class WorkspaceSettings(WorkspaceSpec, ObjectSettings):
@@ -148,21 +149,23 @@ class Settings(Declared):
 
     @field_validator("queues")
     @classmethod
-    def _fit_together(cls, queues: dict[str, QueueSettings]) -> dict[str, QueueSettings]:
+    def _fit_together(cls, queues: dict[str, QueueSettings], info: ValidationInfo) -> dict[str, QueueSettings]:
         if any(queue.import_ for queue in queues.values()):
             return queues  # as others have made them
         declared = [
             {
                 "apiVersion": "scheduling.run.ai/v2",
                 "kind": "Queue",
-                "metadata": {"name": queue.name or key},
+                "metadata": {"name": queue.name or key, "labels": queue.labels},
                 "spec": QueueSpec(**queue.model_dump(include={*QueueSpec.model_fields})).complete_manifest(),
             }
             for key, queue in queues.items()
         ]
         # A parent that is not declared here may be another stack's.
         parents = {queue.parent_queue for queue in queues.values() if queue.parent_queue}
-        findings = check_queues(declared, known=parents - {queue.name or key for key, queue in queues.items()})
+        others = parents - {queue.name or key for key, queue in queues.items()}
+        environment = info.data.get("environment", EnvironmentSettings())
+        findings = check_queues(declared, known=others, label=environment.node_pool_label)
         errors = [finding.message for finding in findings if finding.severity is Severity.ERROR]
         if errors:
             raise ValueError("; ".join(errors))

@@ -117,6 +117,7 @@ COMPONENTS: Final[dict[str, Arguments]] = {
         QueueSpec,
         (
             *_NAME,
+            _LABELS,
             Field(
                 "write_all_amounts",
                 bool,

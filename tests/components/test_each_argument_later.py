@@ -202,6 +202,7 @@ SAMPLES: dict[Callable[..., Any], dict[str, Any]] = {
         },
     },
     Queue: {
+        "labels": {"kai.scheduler/node-pool": "north"},
         "name": "queue-1",
         "patch_force": False,
         "write_all_amounts": False,

@@ -53,7 +53,7 @@ def _environment() -> None:
 
 def _queue() -> None:
     parent = Queue("research", {"display_name": "Research", "resources": {"gpu": {"quota": 8, "limit": 16}}})
-    Queue("inference", {"parent_queue": parent.queue_name, "priority": 200})
+    Queue("inference", {"parent_queue": parent.queue_name, "priority": 200, "labels": {"team": "gpu"}})
 
 
 def _node_pool() -> None:

@@ -104,6 +104,18 @@ def test_all_errors_are_reported_at_once() -> None:
     assert "extra: unknown field" in text
 
 
+@pytest.mark.parametrize("key", ["kai.scheduler/node-pool", "example.com/pool"])
+def test_queues_and_their_parents_are_of_one_node_pool_of_kai(key: str) -> None:
+    def queues(**below: str) -> dict[str, Any]:
+        return {"a": {"labels": {key: "north"}}, "b": {"parentQueue": "a", "labels": below}}
+
+    environment = {"nodePoolLabelKey": key}
+    given = {"layer": "environment", "environment": environment, "queues": queues(**{key: "north"})}
+    assert settings_of(given).queues["b"].labels == {key: "north"}
+    assert f"another label {key}" in refusal(environment=environment, queues=queues())
+    assert settings_of({"layer": "environment", "environment": {"nodePoolLabelKey": ""}, "queues": queues()})
+
+
 def test_queues_come_after_their_parents() -> None:
     tree = {"a": {"parentQueue": "m"}, "m": {"parentQueue": "z"}, "z": {}, "b": {"parentQueue": "elsewhere"}}
     order = list(Settings.model_validate({"layer": "environment", "queues": tree}).queues_in_order())
