@@ -91,7 +91,7 @@ def test_node_pools_of_kai_are_named() -> None:
     given = yaml.safe_dump_all(objects)
     found = json.loads(plimsoll("queues", "-f", "-", "--output", "json", given=given).stdout)
     assert {each["name"]: each["nodePool"] for each in found["queues"]} == {"of-north": "north", "of-": ""}
-    assert {pool: each["gpu"] for pool, each in found["totals"].items()} == {"north": 4, "": 4}
+    assert {pool: each["gpu"] for pool, each in found["totalByNodePool"].items()} == {"north": 4, "": 4}
     assert found["total"]["gpu"] == 8
     assert "north" in plimsoll("queues", "-f", "-", given=given).stdout
     assert "node pool" not in plimsoll("queues", "-f", "-", given=GIVEN).stdout

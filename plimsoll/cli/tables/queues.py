@@ -22,8 +22,8 @@ _COLUMNS: Final = {
 
 
 def as_json(usage: QueueUsage, following: NextGpu | None) -> dict[str, Any]:
-    """`queues` with GPUs, millicores and MB (10^6 bytes), -1 for unlimited; `total`, `totals` by node
-    pool of KAI, `next`, `warnings`."""
+    """`queues` with GPUs, millicores and MB (10^6 bytes), -1 for unlimited; `total`, and by node pool of
+    KAI `totalByNodePool`, `next`, `warnings`."""
     return {
         "queues": [
             {
@@ -38,7 +38,7 @@ def as_json(usage: QueueUsage, following: NextGpu | None) -> dict[str, Any]:
             for name, depth in usage.tree.nested()
         ],
         "total": _total(usage.total),
-        "totals": {pool: _total(amount) for pool, amount in usage.totals.items()},
+        "totalByNodePool": {pool: _total(amount) for pool, amount in usage.totals.items()},
         "next": next_as_json(following),
         "warnings": list(usage.warnings),
     }
