@@ -98,3 +98,18 @@ def test_an_error_ends_an_attempt_as_in_the_scheduler(expression: str, said: str
 def test_what_is_not_evaluated_is_told_by_name(expression: str, said: str) -> None:
     with pytest.raises(NotEvaluatedError, match=said):
         selects(expression, L4)
+
+
+@pytest.mark.parametrize(
+    "form", ["[{}.?a.hasValue(), MANY].size() > 0", "'x' in ['.?a', MANY]", "cel.bind(a, 1, MANY)"]
+)
+def test_expressions_that_take_long_to_read_are_not_evaluated(form: str) -> None:
+    """A tenant may write hundreds of them."""
+    part = form.partition("[")[2].partition(",")[0] or "cel.bind(b, 2, b) == 2 && true"
+    for many in (70, 1000):
+        with pytest.raises(NotEvaluatedError, match="more than 64"):
+            selects(form.replace("MANY", ", ".join([part] * many) if "[" in form else " && ".join([part] * many)), L4)
+
+
+def test_a_text_with_marks_of_optional_fields_is_a_text() -> None:
+    assert not selects("['.?a', '[?'].exists(mark, mark == device.driver)", L4)

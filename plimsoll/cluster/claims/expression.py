@@ -34,6 +34,8 @@ _WHOLE_DOMAIN: Final = re.compile(
 """The attributes of a domain together, of which those of one device alone are not known."""
 _BIND: Final = re.compile(r"\bcel\s*\.\s*bind\s*\(")
 _OPTIONAL: Final = re.compile(r"\.\s*\?\s*([A-Za-z_]\w*)|\[\s*\?")
+_MOST_REWRITES: Final = 64
+"""Bindings and optional fields that are rewritten in an expression: tenants write these, and each takes a pass."""
 _UNDEFINED: Final = re.compile(r"Undefined variable or function: '([^']*)'")
 _PART_OF_NODE: Final = re.compile(
     r"""(?x)/(?:\w*uuid|serial\w*|\w*index|minor|\w*addr(?:ess)?|\w*root|\w*busid|numanode|(?:parent)?deviceid|gpumoduleid
@@ -93,6 +95,8 @@ def selects(expression: str, device: Claimable) -> bool:
 def _evaluated(expression: str, device: Claimable) -> bool | NotEvaluatedError | SelectorError:
     try:
         program = _compiled(expression)
+        if isinstance(program, NotEvaluatedError):
+            return program
         found = program.execute(_context(device, domains_in(expression)))
     except NotEvaluatedError as error:
         return error
@@ -107,23 +111,34 @@ def _evaluated(expression: str, device: Claimable) -> bool | NotEvaluatedError |
 
 
 @lru_cache(maxsize=4096)
-def _compiled(expression: str) -> "Program":
-    """Raises NotEvaluatedError."""
+def _compiled(expression: str) -> "Program | NotEvaluatedError":
     import cel
 
-    code = _STRING.sub(lambda found: " " * len(found.group()), expression)
-    if _WHOLE_MAP.search(code):
-        raise NotEvaluatedError("the attributes of all domains together in a selector")
-    if _WHOLE_DOMAIN.search(code):
-        raise NotEvaluatedError("the attributes of a domain together in a selector")
-    for name in (*re.findall(r"\b\w+\b(?!\s*\()", code), *(text[1:-1] for text in _STRING.findall(expression))):
-        if not is_lasting(Attribute(f"/{name}", "string", "")):
-            raise NotEvaluatedError(f"attribute {name} in a selector: it is not the same on each such node")
+    problem = _not_evaluated(expression)
+    if problem:
+        return NotEvaluatedError(problem)
     try:
         return cel.compile(_without_optional(_without_bind(expression)))
+    except NotEvaluatedError as error:
+        return error
     except ValueError as error:
         words = str(error).partition("ERROR: ")[2].partition("\n")[0] or str(error)
-        raise NotEvaluatedError(f"{words.rpartition(': ')[2]} in a selector") from None
+        return NotEvaluatedError(f"{words.rpartition(': ')[2]} in a selector")
+
+
+def _not_evaluated(expression: str) -> str:
+    """What of the expression is not evaluated; empty if nothing is known not to be."""
+    if len(_BIND.findall(expression)) + len(_OPTIONAL.findall(expression)) > _MOST_REWRITES:
+        return f"more than {_MOST_REWRITES} bindings and optional fields in a selector"
+    code = _STRING.sub(lambda found: " " * len(found.group()), expression)
+    if _WHOLE_MAP.search(code):
+        return "the attributes of all domains together in a selector"
+    if _WHOLE_DOMAIN.search(code):
+        return "the attributes of a domain together in a selector"
+    for name in (*re.findall(r"\b\w+\b(?!\s*\()", code), *(text[1:-1] for text in _STRING.findall(expression))):
+        if not is_lasting(Attribute(f"/{name}", "string", "")):
+            return f"attribute {name} in a selector: it is not the same on each such node"
+    return ""
 
 
 def domains_in(expression: str) -> frozenset[str]:
