@@ -129,9 +129,10 @@ def test_network_cards_by_an_extended_resource_are_no_gpus(tmp_path: Path) -> No
 GATED: dict[str, Any] = {"schedulingGates": [{"name": "plimsoll.dev/capacity"}]}
 
 
-def released(folder: Path, most: int | None, *objects: Manifest) -> list[str]:
+def released(folder: Path, most: int | None, *objects: Manifest, claims: str = "plan") -> list[str]:
     """Names of the pods whose capacity gate is removed; `most` None: `access` limits nothing."""
     environment = limited(most) if most is not None else an_environment()
+    environment["spec"]["demand"]["claims"] = claims
     environment["spec"]["demand"]["schedulers"] = ["default-scheduler"]
     snapshot = snapshot_of(folder, environment, a_class(), *POOL, *NODE, a_template("one", asked(1)), *objects)
     return [each.key.name for each in plan(snapshot, (), NOW).gate_removals]
@@ -143,6 +144,21 @@ def test_the_gate_holds_claims_that_the_namespace_may_not_have(tmp_path: Path, n
     pods = [a_pod(f"pod-{each:02}", "one", **GATED) for each in range(number)]
     assert not released(tmp_path, 0, *pods)
     assert len(released(tmp_path, 1, *pods)) == 1
+
+
+@pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano"])
+@pytest.mark.parametrize("claims", ["plan", "observe", "off"])
+def test_the_gate_holds_claims_whoever_plans_for_them(tmp_path: Path, claims: str, scheduler: str) -> None:
+    pod = a_pod("pod", "one", **GATED, schedulerName=scheduler)
+    assert not released(tmp_path, 0, pod, claims=claims)
+    assert released(tmp_path, None, pod, claims="off") == ["pod"]
+
+
+def test_a_pod_with_a_number_that_is_none_ends_no_plan(tmp_path: Path) -> None:
+    """As a file may have it."""
+    pod = requesting("pod", GPU_RESOURCE, **GATED, schedulerName="volcano")
+    pod["spec"]["containers"][0]["resources"]["limits"][GPU_RESOURCE] = "1.5"
+    assert not released(tmp_path, 0, pod)
 
 
 @pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano"])

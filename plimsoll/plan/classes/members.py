@@ -317,15 +317,18 @@ def _uncounted(pod: Pod, environment: EnvironmentSpec, classes: tuple[DeviceClas
     if is_ours(pod, environment.demand):
         return None
     listed = pod.scheduler_name in environment.demand.schedulers
+    ignored = environment.demand.claims == "off"
     by_class = next((each for each in pod.extended_resources if may_serve_gpus(each, classes)), "")
-    if any(map(pod.devices, (environment.gpu_resource, *VENDOR_RESOURCES))):
+    if any(map(read_request(pod, environment.gpu_resource).count_of, (environment.gpu_resource, *VENDOR_RESOURCES))):
         what, hint = "its devices are not planned for", "request the devices without these GPUs"
     elif by_class:
-        what, hint = f"it requests {by_class}", "claim the devices (spec.resourceClaims)"
-    elif listed or not _asks(pod, environment):
+        what = f"it requests {by_class}"
+        hint = "request them by the resource of the GPUs" if ignored else "claim the devices (spec.resourceClaims)"
+    elif (listed and not (ignored and pod.claimed is not None)) or not _asks(pod, environment):
         return None
     else:
-        what = hint = ""
+        what = "demand.claims of the Environment is off"
+        hint = "request the devices by the resource of the GPUs, or set demand.claims to plan or observe"
     if not listed:
         what = f"scheduler {pod.scheduler_name!r} is not listed"
         hint = "use one of demand.schedulers of the Environment"
