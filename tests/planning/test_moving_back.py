@@ -301,6 +301,19 @@ def test_a_lost_node_of_the_first_type_is_replaced_during_the_move() -> None:
     assert len(run.claims) == 2
 
 
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_a_move_that_is_given_up_leaves_nodes_of_one_type(steps: int) -> None:
+    run = on_second(2)
+    run.available = (NC24, NC40)
+    while run.record.alternative == (NC40, ""):
+        run.step()
+    run.run(steps)
+    run.change(wanting(2, strategy="Recreate"))
+    run.run(80)
+    assert run.ready() == len(run.claims) == 2
+    assert len(run.types_in_use()) == 1
+
+
 def test_replicas_move_back_to_the_first_way_to_pay() -> None:
     workspace = wanting(1, instance_types=(), instance_type=NC24, capacity_types=("spot", "on-demand"))
     run = Run(workspace)

@@ -138,9 +138,15 @@ def _chosen(found: Sizing | Refusal, alternative: Alternative, warnings: Iterabl
 
 
 def _used(holding: Holding, declared: Iterable[Alternative], types: OfferedTypes) -> Alternative | None:
-    """The alternative that the oldest NodeClaim or static NodePool is of; None without any."""
+    """The alternative that the oldest NodeClaim with pods on its node or static NodePool is of, else the oldest; None
+    without any. After a move that was given up halfway, the older nodes may be those without pods."""
     made: list[NodeClaim | NodePool] = [*holding.claims, *(pool for pool in holding.pools if pool.replicas)]
-    there = sorted((each for each in made if not each.deleting), key=lambda each: (each.creation_timestamp, each.name))
+    busy = {pod.node_name for pod in holding.pods if pod.node_name}
+
+    def order(each: NodeClaim | NodePool) -> tuple[bool, str, str]:
+        return isinstance(each, NodeClaim) and each.node_name not in busy, each.creation_timestamp, each.name
+
+    there = sorted((each for each in made if not each.deleting), key=order)
     if not there or not there[0].instance_types:
         return None
     oldest = there[0]
