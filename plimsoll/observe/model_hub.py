@@ -62,8 +62,9 @@ def read_hub_model(hub: ModelHub, name: str, token: str = "") -> DeclaredPreset:
         whom = "this token" if token else "anonymous users"
         raise HubError(
             f"{hub.endpoint} does not give {name} to {whom}{detail}: it does not exist, is private, or is gated",
-            "correct inference.preset.name, name its owner in modelHub.tokenOrganizations of the Environment and set "
-            "HF_TOKEN of the controller to a token with access, or set inference.preset.parameters",
+            "correct the name, or give a token with access as HF_TOKEN: of the controller, with the owner in "
+            "modelHub.tokenOrganizations of the Environment; of your shell for plimsoll estimate; or set "
+            "inference.preset.parameters",
             lasting=True,
         ) from None
     except InvalidModelConfigError as error:

@@ -116,7 +116,7 @@ def test_a_gated_model_is_refused_with_the_hubs_message(hub: Hub, token: str) ->
     hub.gated[NAME] = "secret"
     with pytest.raises(HubError, match="GatedRepo") as raised:
         read_hub_model(hub.spec(), NAME, token)
-    assert raised.value.lasting and "HF_TOKEN" in str(raised.value.hint)
+    assert raised.value.lasting and "of your shell for plimsoll estimate" in str(raised.value.hint)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
