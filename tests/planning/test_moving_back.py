@@ -265,7 +265,10 @@ def test_nothing_is_requested_beyond_a_limit_and_it_is_told(spec: dict[str, Any]
 def test_without_temporary_nodes_for_all_replicas_none_moves_and_it_is_told(workspace: Workspace) -> None:
     [verdict] = validate(a_snapshot(workspace, environment=an_environment(nap=True)))
     assert verdict.accepted
-    assert any("moveBackSeconds has no effect" in each for each in verdict.warnings)
+    [warning] = [each for each in verdict.warnings if "moveBackSeconds has no effect" in each]
+    assert (
+        "no effect: all 2 replicas move at once: set inference.rollout.strategy to Surge and maxSurge to 2" in warning
+    )
     run = Run(workspace)
     run.run(8)
     run.available = (NC24, NC40)

@@ -38,7 +38,7 @@ def a_pod(
     [
         (a_pod(name="Bad_Name"), "Bad_Name"),
         (a_pod({"initContainers": [{"name": "server", "image": "own:1"}]}), "two containers are named 'server'"),
-        (a_pod({"restartPolicy": "Never"}), "restartPolicy"),
+        (a_pod({"restartPolicy": "Never"}), "cannot be created or scheduled: inference.template.spec.restartPolicy"),
         (a_pod({"nodeName": "one"}), "nodeName"),
         (a_pod({"runtimeClassName": "N V"}), "runtimeClassName"),
         (a_pod({"imagePullSecrets": [{"name": "My_Secret"}]}), "imagePullSecrets"),
@@ -49,7 +49,8 @@ def a_pod(
         (a_pod(env=[{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s"}}}]), "needs a key"),
         (a_pod(env=[{"name": "A", "valueFrom": {}}]), "one source"),
         (a_pod(volumeMounts=[{"name": "models", "mountPath": "/m"}]), "no volume 'models'"),
-        (a_pod({"tolerations": [{"key": "a", "operator": "Is"}]}), "operator 'Is'"),
+        (a_pod({"tolerations": [{"key": "a", "operator": "Is"}]}), "operator 'Is' is none of Exists, Equal, Lt, Gt"),
+        (a_pod({"tolerations": [{"key": "a", "value": "b c"}]}), "a label value otherwise"),
         (a_pod({"tolerations": [{"value": "a"}]}), "without a key"),
         (a_pod({"tolerations": [{"key": "a", "operator": "Exists", "effect": "No"}]}), "effect 'No'"),
         (a_pod({"tolerations": [{"operator": "Exists", "tolerationSeconds": 5}]}), "tolerationSeconds"),

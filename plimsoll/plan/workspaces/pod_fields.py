@@ -14,7 +14,7 @@ from plimsoll.estimating import Sizing, preset_of
 from plimsoll.labels import KEY_PREFIX, is_label_key, is_label_value
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import Environment, Workspace
-from plimsoll.model.meta import dig
+from plimsoll.model.meta import dig, objects_of, section
 from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.quantity import parse_quantity
 from plimsoll.serving import serve_preset
@@ -28,7 +28,12 @@ _NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 _OPERATORS: Final = ("Exists", "Equal", "Lt", "Gt")
 _MANY: Final = 2**31
 _VALUES: Final = {
-    **{"In": (1, _MANY), "NotIn": (1, _MANY), "Exists": (0, 0), "DoesNotExist": (0, 0), "Gt": (1, 1), "Lt": (1, 1)}
+    "In": (1, _MANY),
+    "NotIn": (1, _MANY),
+    "Exists": (0, 0),
+    "DoesNotExist": (0, 0),
+    "Gt": (1, 1),
+    "Lt": (1, 1),
 }
 """Least and most values of an operator of node affinity."""
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -60,20 +65,21 @@ def refused_pods(
     problems = [f"{where}{problem}" for check in _CHECKS for problem in check(template)]
     if not problems:
         return None
-    return Refusal(Reason.INVALID_SPEC, f"the cluster would refuse its pods: {shortlist(problems, 4)}: correct them")
+    wrong = shortlist(problems, 4)
+    return Refusal(Reason.INVALID_SPEC, f"its pods cannot be created or scheduled: {wrong}: correct them")
 
 
 def _metadata(template: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in _mapping(dig(template, "metadata.labels")).items():
+    for key, value in section(template, "metadata", "labels").items():
         if not is_label_key(str(key)) or not is_label_value(str(value)):
             yield f"metadata.labels: {key}: {value} is no label"
-    for key in _mapping(dig(template, "metadata.annotations")):
+    for key in section(template, "metadata", "annotations"):
         if not is_label_key(str(key).lower()):
             yield f"metadata.annotations: {key!r} is no key"
 
 
 def _shapes(template: Mapping[str, Any]) -> Iterator[str]:
-    spec = _mapping(template.get("spec"))
+    spec = section(template, "spec")
     places = [(f"spec.{name}", spec.get(name)) for name in _LISTS]
     places += [
         (f"{path}.{name}", each.get(name)) for path, each in _containers(template) for name in _LISTS_OF_CONTAINERS
@@ -84,11 +90,11 @@ def _shapes(template: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _names(template: Mapping[str, Any]) -> Iterator[str]:
-    spec = _mapping(template.get("spec"))
+    spec = section(template, "spec")
     named = [
         (f"spec.{field}", spec.get(field)) for field in ("serviceAccountName", "runtimeClassName", "priorityClassName")
     ]
-    named += [("spec.imagePullSecrets", each.get("name")) for each in _objects(spec.get("imagePullSecrets"))]
+    named += [("spec.imagePullSecrets", each.get("name")) for each in objects_of(spec.get("imagePullSecrets"))]
     for field, name in named:
         if name and (len(str(name)) > 253 or not _SUBDOMAIN.fullmatch(str(name))):
             yield f"{field} is {name!r}, and no object can have that name"
@@ -108,22 +114,22 @@ def _names_of_containers(template: Mapping[str, Any]) -> Iterator[str]:
 
 def _variables(template: Mapping[str, Any]) -> Iterator[str]:
     for path, container in _containers(template):
-        for each in _objects(container.get("env")):
-            name, source = str(each.get("name") or ""), _mapping(each.get("valueFrom"))
+        for each in objects_of(container.get("env")):
+            name, source = str(each.get("name") or ""), section(each, "valueFrom")
             if not _VARIABLE.fullmatch(name):
                 yield f"{path}.env: {name!r} is no name of a variable"
             if each.get("valueFrom") is not None and len(source) != 1:
                 yield f"{path}.env: {name} needs one source in valueFrom"
             for kind in ("secretKeyRef", "configMapKeyRef"):
-                if kind in source and not _mapping(source[kind]).get("key"):
+                if kind in source and not section(source, kind).get("key"):
                     yield f"{path}.env: {kind} of {name} needs a key"
 
 
 def _volumes(template: Mapping[str, Any]) -> Iterator[str]:
-    volumes = [each.get("name") for each in _objects(dig(template, "spec.volumes"))]
+    volumes = [each.get("name") for each in objects_of(dig(template, "spec.volumes"))]
     yield from _twice("two volumes are named", volumes)
     for path, container in _containers(template):
-        mounts = _objects(container.get("volumeMounts"))
+        mounts = objects_of(container.get("volumeMounts"))
         for each in mounts:
             if each.get("name") not in volumes:
                 yield f"{path}.volumeMounts: there is no volume {each.get('name')!r}"
@@ -131,7 +137,7 @@ def _volumes(template: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _tolerations(template: Mapping[str, Any]) -> Iterator[str]:
-    for number, each in enumerate(_objects(dig(template, "spec.tolerations"))):
+    for number, each in enumerate(objects_of(dig(template, "spec.tolerations"))):
         for problem in _toleration(each):
             yield f"spec.tolerations[{number}]: {problem}"
 
@@ -139,21 +145,21 @@ def _tolerations(template: Mapping[str, Any]) -> Iterator[str]:
 def _toleration(given: Mapping[str, Any]) -> Iterator[str]:
     operator, effect, value = given.get("operator") or "Equal", given.get("effect") or "", given.get("value") or ""
     if operator not in _OPERATORS:
-        yield f"operator {operator!r} is none of Exists and Equal"
+        yield f"operator {operator!r} is none of {', '.join(_OPERATORS)}"
     if effect and effect not in _EFFECTS:
         yield f"effect {effect!r} is none of {', '.join(_EFFECTS)}"
     if not given.get("key") and operator != "Exists":
         yield "without a key, operator must be Exists"
     if value and (operator == "Exists" or not is_label_value(str(value))):
-        yield f"value {value!r} must be empty with Exists, else as a label's"
+        yield f"value {value!r} must be empty with Exists, and a label value otherwise"
     if given.get("tolerationSeconds") is not None and effect != "NoExecute":
         yield "tolerationSeconds is for the effect NoExecute"
 
 
 def _node_affinity(template: Mapping[str, Any]) -> Iterator[str]:
     required = dig(template, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution")
-    for term in _objects(_mapping(required).get("nodeSelectorTerms")):
-        for each in _objects(term.get("matchExpressions")):
+    for term in objects_of(section(required).get("nodeSelectorTerms")):
+        for each in objects_of(term.get("matchExpressions")):
             values = each.get("values") or []
             several = isinstance(values, list) and all(isinstance(value, str) for value in values)
             least, most = _VALUES.get(str(each.get("operator")), (1, 0))
@@ -163,7 +169,7 @@ def _node_affinity(template: Mapping[str, Any]) -> Iterator[str]:
 
 def _resources(template: Mapping[str, Any]) -> Iterator[str]:
     for path, container in _containers(template):
-        requests, limits = (_mapping(dig(container, f"resources.{part}")) for part in ("requests", "limits"))
+        requests, limits = (section(container, "resources", part) for part in ("requests", "limits"))
         for name in sorted({str(each) for each in (*requests, *limits)}):
             problem = _amounts(name, requests.get(name), limits.get(name))
             if problem:
@@ -188,23 +194,23 @@ def _amounts(name: str, request: Any, limit: Any) -> str:
 
 
 _CHECKS: Final[tuple[Callable[[Mapping[str, Any]], Iterator[str]], ...]] = (
-    *(_metadata, _shapes, _names, _names_of_containers, _variables, _volumes, _tolerations, _node_affinity, _resources),
+    _metadata,
+    _shapes,
+    _names,
+    _names_of_containers,
+    _variables,
+    _volumes,
+    _tolerations,
+    _node_affinity,
+    _resources,
 )
 
 
 def _containers(template: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Each container with its field."""
     for part in ("containers", "initContainers"):
-        for number, each in enumerate(_objects(dig(template, f"spec.{part}"))):
+        for number, each in enumerate(objects_of(dig(template, f"spec.{part}"))):
             yield f"spec.{part}[{number}]", each
-
-
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _twice(what: str, names: Iterable[Any]) -> Iterator[str]:

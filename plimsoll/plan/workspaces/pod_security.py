@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import Environment, Workspace
-from plimsoll.model.meta import dig
+from plimsoll.model.meta import dig, section
 from plimsoll.plan.workspaces.pod_fields import declared_pods
 from plimsoll.presets import ModelCatalog
 from plimsoll.text import shortlist
@@ -89,9 +89,9 @@ class _Pod(NamedTuple):
 
     def contexts(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """The security context of the pod, and of each container, with its field."""
-        yield "spec.securityContext", _mapping(self.spec.get("securityContext"))
+        yield "spec.securityContext", section(self.spec, "securityContext")
         for field, container in self.containers:
-            yield f"{field}.securityContext", _mapping(container.get("securityContext"))
+            yield f"{field}.securityContext", section(container, "securityContext")
 
 
 _Check = Callable[[_Pod], Iterator[str]]
@@ -130,20 +130,16 @@ def pod_security(labels: Mapping[str, str], template: Mapping[str, Any]) -> Iter
     checks = _LEVELS.get(level, ())
     version = re.fullmatch(r"v1\.(\d{1,3})", labels.get(ENFORCE_VERSION, ""))
     newest = int(version[1]) if version else _LATEST
-    spec = _mapping(template.get("spec"))
+    spec = section(template, "spec")
     containers = tuple(
-        (f"spec.{part}[{number}]", _mapping(container))
+        (f"spec.{part}[{number}]", section(container))
         for part in _CONTAINERS
         for number, container in enumerate(spec.get(part) or ())
     )
-    pod = _Pod(_mapping(dig(template, "metadata.annotations")), spec, containers)
+    pod = _Pod(section(template, "metadata", "annotations"), spec, containers)
     for since, check in checks:
         if since <= newest:
             yield from check(pod)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _host_namespaces(pod: _Pod) -> Iterator[str]:
@@ -167,14 +163,14 @@ def _capabilities(pod: _Pod) -> Iterator[str]:
 
 def _host_paths(pod: _Pod) -> Iterator[str]:
     for number, volume in enumerate(pod.spec.get("volumes") or ()):
-        if _mapping(volume).get("hostPath") is not None:
+        if section(volume).get("hostPath") is not None:
             yield f"spec.volumes[{number}].hostPath is set: use another type of volume"
 
 
 def _host_ports(pod: _Pod) -> Iterator[str]:
     for field, container in pod.containers:
         for number, port in enumerate(container.get("ports") or ()):
-            if _mapping(port).get("hostPort"):
+            if section(port).get("hostPort"):
                 yield f"{field}.ports[{number}].hostPort is set: remove it"
 
 
@@ -191,7 +187,7 @@ def _app_armor(pod: _Pod) -> Iterator[str]:
 
 def _selinux(pod: _Pod) -> Iterator[str]:
     for field, context in pod.contexts():
-        options = _mapping(context.get("seLinuxOptions"))
+        options = section(context, "seLinuxOptions")
         if (options.get("type") or "") not in _SELINUX_TYPES:
             yield f"{field}.seLinuxOptions.type is {options['type']}: remove it"
         for name in ("user", "role"):
@@ -215,7 +211,7 @@ def _seccomp(pod: _Pod) -> Iterator[str]:
 
 def _sysctls(pod: _Pod) -> Iterator[str]:
     for sysctl in dig(pod.spec, "securityContext.sysctls") or ():
-        name = _mapping(sysctl).get("name")
+        name = section(sysctl).get("name")
         if name not in _SYSCTLS:
             yield f"spec.securityContext.sysctls has {name}: remove it"
 
@@ -237,7 +233,7 @@ def _probed_hosts(pod: _Pod) -> Iterator[str]:
 
 def _volume_types(pod: _Pod) -> Iterator[str]:
     for number, volume in enumerate(pod.spec.get("volumes") or ()):
-        others = [kind for kind in _mapping(volume) if kind != "name" and kind not in _VOLUMES]
+        others = [kind for kind in section(volume) if kind != "name" and kind not in _VOLUMES]
         if others and others != ["hostPath"]:  # which is said already
             yield f"spec.volumes[{number}].{others[0]} is set: use one of {', '.join(sorted(_VOLUMES))}"
 

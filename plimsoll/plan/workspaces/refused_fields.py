@@ -175,10 +175,10 @@ def unread(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[str]:
             "strategy to Surge, or remove it"
         )
     if resource.move_back_seconds is not None and not (workspace.moves_back and environment.auto_provisioning):
-        surge = f"inference.rollout, and all {workspace.replicas} replicas move at once: set strategy to Surge and "
-        surge += f"maxSurge to {workspace.replicas} or more"
-        why = surge if environment.auto_provisioning else "nodes that are provisioned, and there are none"
-        yield f"resource.moveBackSeconds has no effect: it needs {why}; or remove it"
+        surge = f"all {workspace.replicas} replicas move at once: set inference.rollout.strategy to Surge and maxSurge "
+        surge += f"to {workspace.replicas} or more, or remove it"
+        why = surge if environment.auto_provisioning else "it is for provisioned nodes: remove it"
+        yield f"resource.moveBackSeconds has no effect: {why}"
     preferred = resource.preferred_nodes
     if preferred:
         yield (
