@@ -158,7 +158,7 @@ def status_of(
         every = holdings.ownership.claims_of(workspace)
         existing = holdings.existing(workspace)
         names = [*existing, *(claim.node_name for claim in alive(every) if claim.node_name)]
-        counting = holdings.counting(workspace, verdict)
+        counting = holdings.staying_claims(workspace, verdict)
         attempts = holdings.attempts(workspace, verdict, previous.provisioning, now)
         idle = holdings.idle(workspace, verdict, previous.provisioning, now)
         since = format_time(idle.since) if idle is not None else ""

@@ -92,7 +92,7 @@ def test_a_namespace_that_may_have_nothing_is_one_refusal_whatever_it_asks_for()
     assert len({id(why) for why in rest.refused.values()}) == 1
     [reason] = rest.reasons
     assert "lets namespace of the pods have 0 GPUs, 0 are in use" in reason
-    assert len(rest.told) == 10, "a flood of pods is none of events"
+    assert len(rest.refused_with_event) == 10, "a flood of pods is none of events"
 
 
 def test_a_namespace_that_has_all_that_it_may_have_waits_as_a_whole() -> None:

@@ -96,7 +96,7 @@ class Demand:
     """Why no capacity is requested for a pod, by UID."""
     whole_gpu_pods: Mapping[str, PodShare] = field(default_factory=dict)
     """Pods that request whole GPUs, by UID. Autoscalers provide nodes for them, so nothing is requested."""
-    told: Mapping[str, Pod] = field(default_factory=dict)
+    refused_with_event: Mapping[str, Pod] = field(default_factory=dict)
     """Refused pods that are not in `pods` and get an event all the same, by UID."""
     kept_out: Mapping[str, Refusal] = field(default_factory=dict)
     """Why a pod of `whole_gpu_pods` is not admitted, by UID. An autoscaler would provide nodes for these pods,

@@ -143,7 +143,7 @@ class DemandPlanner:
             for each in left_out:
                 refused |= dict.fromkeys(each.pods, each.why)
                 told |= each.told
-            self._left_out = left_out, Demand(LEFT_OUT, {}, refused=refused, told=told)
+            self._left_out = left_out, Demand(LEFT_OUT, {}, refused=refused, refused_with_event=told)
         return (self._left_out[1],)
 
     def _shapes_of(self, snapshot: Snapshot) -> PoolProfiles:

@@ -121,7 +121,7 @@ class _Report:
             in_grace=tuple(grace),
             refused=refused,
             whole_gpu_pods=rungs.members.whole,
-            told={uid: pod for uid, (pod, _) in rungs.members.unreadable.items()},
+            refused_with_event={uid: pod for uid, (pod, _) in rungs.members.unreadable.items()},
             kept_out={uid: why for uid, why in standing.kept_out.items() if uid in rungs.members.whole},
             gpu_milli=round(sum(self.weights.get(uid, 0.0) for uid in requested_pods)),
             requested_shares=_sizes(rungs, (*requested_pods, *waiting)),

@@ -11,7 +11,7 @@ from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.owned import ClaimProgress, PlanBuilder, alive, claim_names, parse_time
 from plimsoll.plan.provisioning.manifest import node_claim_manifest, set_replicas
 from plimsoll.plan.provisioning.provisioner import NodeTarget, ProvisionerContext
-from plimsoll.plan.workspaces import moving
+from plimsoll.plan.workspaces import split_by_alternative
 from plimsoll.text import counted
 
 
@@ -61,7 +61,7 @@ class NodeClaimProvisioner:
         """Requests all nodes of the alternative to which replicas move back from another one, or none: if one of them
         fails, or a limit allows fewer, those that are there go, until the next time."""
         context, workspace, to = self._context, target.workspace, target.verdict.alternative
-        running, requested = moving(context.ownership.claims_of(workspace), to, context.types)
+        running, requested = split_by_alternative(context.ownership.claims_of(workspace), to, context.types)
         before, there = workspace.status.provisioning.move_back, alive(requested)
         attempts = context.tracker.of_move(before, requested, gpus_known=True)
         due = self._due(workspace, running)

@@ -14,7 +14,7 @@ from plimsoll.model.meta import ANYWHERE, Placement
 from plimsoll.packing import GPU_MILLI
 from plimsoll.plan.limits import Budget, NamespaceBudget
 from plimsoll.plan.owned import Attempts, AttemptTracker, Ownership, PlanBuilder, alive
-from plimsoll.plan.workspaces import moving, of_others
+from plimsoll.plan.workspaces import of_others, split_by_alternative
 from plimsoll.presets import ModelPreset
 
 
@@ -72,7 +72,7 @@ class ProvisionerContext:
 
     def replace_late(self, target: NodeTarget, builder: PlanBuilder) -> tuple[Attempts, list[NodeClaim]]:
         """Deletes the Workspace's late NodeClaims; returns its attempts, and the others that are not of a NodePool."""
-        claims, _ = self.claims_of(target)
+        claims = self.staying_claims(target)
         before, chosen = target.workspace.status.provisioning, target.verdict.alternative
         attempts = self.tracker.evaluate(before, claims, gpus_known=target.offered.devices is not None, on=chosen)
         builder.own = builder.own and attempts.settled
@@ -96,12 +96,14 @@ class ProvisionerContext:
         for claim in of_others(staying, chosen, self.types):
             if claim.name not in with_pods:
                 builder.delete(claim, f"{chosen} is used instead")
-        there = of_others(alive(self.claims_of(target)[0]), chosen, self.types)
+        there = of_others(alive(self.staying_claims(target)), chosen, self.types)
         return any(each.name not in with_pods for each in there)
 
-    def claims_of(self, target: NodeTarget) -> tuple[list[NodeClaim], list[NodeClaim]]:
-        """The Workspace's NodeClaims, and those to which its replicas are to move back."""
-        return moving(self.ownership.claims_of(target.workspace), target.verdict.move_back_to, self.types)
+    def staying_claims(self, target: NodeTarget) -> list[NodeClaim]:
+        """The Workspace's NodeClaims, without those to which its replicas are to move back."""
+        return split_by_alternative(
+            self.ownership.claims_of(target.workspace), target.verdict.move_back_to, self.types
+        )[0]
 
     def left_by(self, target: NodeTarget, claims: Iterable[NodeClaim]) -> list[NodeClaim]:
         """Those from whose nodes pods of the Workspace move to the chosen alternative."""

@@ -14,7 +14,7 @@ def pod_notes(
 ) -> tuple[PodNote, ...]:
     """The events for the pods of a demand, sorted by the pods' UIDs. `by_autoscaler` says, by UID, why an autoscaler
     refuses the node of a pod, and `created` whether the demand's new nodes are requested."""
-    pods = (demand.name, demand.pods, demand.whole_gpu_pods, demand.told)
+    pods = (demand.name, demand.pods, demand.whole_gpu_pods, demand.refused_with_event)
     requested = known.result("notes of requested pods", pods, lambda: _requested(demand), subject=demand.name)
     waiting = {uid for uids in (demand.awaiting, *demand.on_requested.values()) for uid in uids}
     waiting |= demand.on_new.keys() if created else set()
@@ -51,4 +51,6 @@ def _requested(demand: Demand) -> dict[str, PodNote]:
         uid: PodNote.of(uid, asking_pod.pod.key, PodState.REQUESTED, text.format(asking_pod.share, demand.name))
         for uid, asking_pod in asking.items()
     }
-    return notes | {uid: PodNote.of(uid, pod.key, PodState.NOT_REQUESTED, "") for uid, pod in demand.told.items()}
+    return notes | {
+        uid: PodNote.of(uid, pod.key, PodState.NOT_REQUESTED, "") for uid, pod in demand.refused_with_event.items()
+    }

@@ -1,7 +1,7 @@
 """Workspaces: how many nodes each needs, which nodes it is allocated, and its workload."""
 
 from plimsoll.plan.workspaces.allocation import allocate
-from plimsoll.plan.workspaces.alternatives import Judge, choose, moving, of_others, others
+from plimsoll.plan.workspaces.alternatives import Judge, choose, of_others, others, split_by_alternative
 from plimsoll.plan.workspaces.byo import ByoNodes
 from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.gpu_claim import claim_template
@@ -66,7 +66,6 @@ __all__ = [
     "existing_nodes",
     "host_need",
     "missing_token",
-    "moving",
     "name_conflicts",
     "node_taints",
     "of_others",
@@ -87,6 +86,7 @@ __all__ = [
     "shards_of_queues",
     "shared_volumes",
     "spec_hash",
+    "split_by_alternative",
     "startable",
     "unplaced_volume",
     "unread",

@@ -112,11 +112,11 @@ def _moves(
     """Whether all of its nodes of the alternative are Ready with GPUs, or its replicas have begun to move there."""
     if isinstance(sizing, Refusal) or holding.workspace.status.provisioning.alternative.same(first):
         return isinstance(sizing, Sizing)
-    there = (each for each in moving(holding.claims, first, types)[1] if not each.deleting)
+    there = (each for each in split_by_alternative(holding.claims, first, types)[1] if not each.deleting)
     return sum(progress.ready(each) and progress.shows_gpus(each) for each in there) >= sizing.target
 
 
-def moving(
+def split_by_alternative(
     claims: Iterable[NodeClaim], to: Alternative | None, types: OfferedTypes
 ) -> tuple[list[NodeClaim], list[NodeClaim]]:
     """Those on which replicas run or are to start, and those of the alternative to which they move back."""

@@ -10,7 +10,7 @@ from plimsoll.model.api import Alternative, Provisioning, Tries, Workspace, Work
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan.owned import Attempts, AttemptTracker, Idle, idle_nodes
 from plimsoll.plan.view import ClusterView, Holding
-from plimsoll.plan.workspaces.alternatives import moving
+from plimsoll.plan.workspaces.alternatives import split_by_alternative
 from plimsoll.plan.workspaces.existing import existing_nodes
 from plimsoll.plan.workspaces.replicas import Start, whole_replicas
 from plimsoll.text import counted
@@ -85,8 +85,8 @@ class WorkspaceNodes:
         if self._tracker is None or self._tracker.now != now:
             self._tracker = AttemptTracker(self._view.snapshot, self._view.progress, now)
         tracker, dropped, types = self._tracker, self._made.deleted, self._view.types
-        made, made_back = moving(self._made.created(workspace), verdict.move_back_to, types)
-        claims, back = moving(self.ownership.claims_of(workspace), verdict.move_back_to, types)
+        made, made_back = split_by_alternative(self._made.created(workspace), verdict.move_back_to, types)
+        claims, back = split_by_alternative(self.ownership.claims_of(workspace), verdict.move_back_to, types)
         created, known = [each.name for each in made], verdict.gpus_per_node is not None
         found = tracker.evaluate(
             previous, claims, gpus_known=known, created=created, dropped=dropped, on=verdict.alternative
@@ -98,9 +98,9 @@ class WorkspaceNodes:
             tries = Tries.model_construct(**{name: getattr(moved.record, name) for name in Tries.model_fields})
         return replace(found, record=found.record.model_copy(update={"move_back": tries}))
 
-    def counting(self, workspace: Workspace, verdict: Verdict) -> list[NodeClaim]:
+    def staying_claims(self, workspace: Workspace, verdict: Verdict) -> list[NodeClaim]:
         """Its NodeClaims, without those to which its replicas are to move back."""
-        return moving(self.ownership.claims_of(workspace), verdict.move_back_to, self._view.types)[0]
+        return split_by_alternative(self.ownership.claims_of(workspace), verdict.move_back_to, self._view.types)[0]
 
     @property
     def observed(self) -> Snapshot:
