@@ -111,6 +111,15 @@ def test_what_the_cluster_accepts_is_accepted() -> None:
     assert verdict_of(a_template()).accepted
 
 
+def test_fields_that_are_null_are_left_out() -> None:
+    """As Helm charts write them, and as the apiserver reads them."""
+    sources = {"secretKeyRef": {"name": "s", "key": "k"}, "configMapKeyRef": None, "fieldRef": None}
+    env = [{"name": "KEY", "valueFrom": sources}, {"name": "NONE", "value": None, "valueFrom": None}]
+    template = a_pod({"restartPolicy": ""}, env=env, resources={"limits": {"example.com/x": None}})
+    verdict = verdict_of(template)
+    assert verdict.accepted, verdict.message
+
+
 def test_settings_of_the_pods_of_a_preset_are_checked_wherever_they_are_set() -> None:
     wrong = {"tolerations": [{"key": "a", "operator": "Is"}]}
     assert "operator 'Is'" in preset_with(wrong).message

@@ -98,7 +98,7 @@ def _names(template: Mapping[str, Any]) -> Iterator[str]:
     for field, name in named:
         if name and (len(str(name)) > 253 or not _SUBDOMAIN.fullmatch(str(name))):
             yield f"{field} is {name!r}, and no object can have that name"
-    if spec.get("restartPolicy") not in (None, "Always"):
+    if spec.get("restartPolicy") not in (None, "", "Always"):
         yield f"spec.restartPolicy is {spec['restartPolicy']}, and the pods of a workload have Always"
     if spec.get("nodeName"):
         yield "spec.nodeName is set, and the scheduler places the pods on the nodes of the Workspace"
@@ -115,7 +115,8 @@ def _names_of_containers(template: Mapping[str, Any]) -> Iterator[str]:
 def _variables(template: Mapping[str, Any]) -> Iterator[str]:
     for path, container in _containers(template):
         for each in objects_of(container.get("env")):
-            name, source = str(each.get("name") or ""), section(each, "valueFrom")
+            name = str(each.get("name") or "")
+            source = {kind: given for kind, given in section(each, "valueFrom").items() if given is not None}
             if not _VARIABLE.fullmatch(name):
                 yield f"{path}.env: {name!r} is no name of a variable"
             if each.get("valueFrom") is not None and len(source) != 1:
@@ -184,6 +185,8 @@ def _amounts(name: str, request: Any, limit: Any) -> str:
         amounts = [parse_quantity(each) for each in (request, limit) if each is not None]
     except ValueError as error:
         return str(error)
+    if not amounts:  # null, which is 0 for the apiserver
+        return ""
     if min(amounts) < 0:
         return "is below 0"
     if name in _NATIVE:
