@@ -146,6 +146,18 @@ def test_the_gate_holds_claims_that_the_namespace_may_not_have(tmp_path: Path, n
     assert len(released(tmp_path, 1, *pods)) == 1
 
 
+@pytest.mark.parametrize("bound", [False, True])
+@pytest.mark.parametrize("allocated", [False, True])
+def test_the_gate_holds_others_while_devices_are_being_allocated(tmp_path: Path, bound: bool, allocated: bool) -> None:
+    """The claim, and the pod that gets its devices, are seen to change one after the other."""
+    devices = [("n1", "gpu-0"), ("n1", "gpu-1")] if allocated else []
+    claim = a_claim("shared", asked(2), devices=devices, pods=["first"] if allocated else [])
+    first = a_pod("first", claim="shared", node="n1" if bound else "")
+    gated = [a_pod("own", "one", **GATED), a_pod("second", claim="shared", **GATED)]
+    assert "own" not in released(tmp_path, 2, claim, first, *gated)
+    assert "own" in released(tmp_path, 3, claim, first, *gated)
+
+
 @pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano"])
 @pytest.mark.parametrize("claims", ["plan", "observe", "off"])
 def test_the_gate_holds_claims_whoever_plans_for_them(tmp_path: Path, claims: str, scheduler: str) -> None:

@@ -136,7 +136,7 @@ def test_a_watch_refused_with_410_leads_to_a_new_list(
     cluster.say(NODES.path, END)
     cluster.put(NODES.path, "after")
     await_names(observer, "after")
-    await_condition(lambda: len(cluster.seen(NODES.path, watch=False)) == 2, 60, "a second list")
+    await_condition(lambda: len(cluster.seen(NODES.path, watch=False)) > 1, 60, "a second list")
 
 
 def test_a_busy_apiserver_is_watched_again_from_the_same_version(cluster: FakeApiserver, observer: Observer) -> None:

@@ -57,7 +57,7 @@ class PodClaims:
         found = [self._one(pod, named) for named in pod.resource_claims]
         requests = tuple(request for one in found for request in one.requests)
         problem = next((one for one in found if one.problem), _NOTHING)
-        return replace(problem, requests=requests, in_queue=in_queue)
+        return replace(problem, requests=requests, in_queue=in_queue, held=sum(each.held for each in found))
 
     def _held(self, pod: Pod, source: ResourceClaim | ResourceClaimTemplate | None) -> int:
         """GPUs that a pod on a node has by a claim; as many as that asks for while its devices are not seen. Of several
@@ -67,6 +67,13 @@ class PodClaims:
             first = min(users, default=pod.name) == pod.name
             return sum(each.driver in GPU_DRIVERS for each in source.devices) if first else 0
         return source.request.gpus_in_queue if source is not None else 0
+
+    def _held_before(self, pod: Pod, claim: ResourceClaim) -> int:
+        """GPUs that a claim has while no pod with it is on a node: the scheduler allocates before it binds. Of several
+        pods, the oldest has them."""
+        on_node = any((pod.namespace, name) in self._on_nodes for name in claim.pods)
+        counts = not on_node and self._first_of(claim, pod) is None
+        return sum(each.driver in GPU_DRIVERS for each in claim.devices) if counts else 0
 
     def again(self, pod: Pod) -> ClaimedDevices:
         """What the pod's claims would ask for if it were created again elsewhere, without what it has now. A claim that
@@ -118,6 +125,7 @@ class PodClaims:
                 problem=f"its ResourceClaim {name} has devices already, and the pod can only run where these are",
                 hint="make room on that node, or delete the claim",
                 requests=(claim.request,),
+                held=self._held_before(pod, claim),
             )
         if claim is None and not named.template:
             return _no_claim(pod, name)

@@ -130,8 +130,8 @@ class ClaimedDevices:
     requests: tuple[ClaimRequest, ...] = ()
     """Selectors of classes are among those of the requests. None where the pod has a node."""
     held: int = 0
-    """GPUs that a pod on a node has by its claims, parts of GPUs among them; of a claim that several pods use, the
-    first by name has them."""
+    """GPUs that a pod has by its claims, parts of GPUs among them: the scheduler allocates them before the pod has a
+    node. Of several pods with a claim, one has them."""
     in_queue: int = 0
     """GPUs that KAI counts for the pod in its queue."""
     settled: bool = False

@@ -25,7 +25,7 @@ from plimsoll.text import shortlist
 
 @dataclass(frozen=True)
 class NamespaceUse:
-    """GPUs that bound pods request, in thousandths."""
+    """GPUs that bound pods request, and those that claims of others have already, in thousandths."""
 
     all: Mapping[tuple[str, str], Milli] = field(default_factory=dict)
     """By namespace and extended resource; empty: the Environment's."""
@@ -45,6 +45,9 @@ def namespace_use(view: ClusterView) -> NamespaceUse:
             "GPUs by namespace", (pods, node, settings), partial(_held, pods, node, settings), subject=name
         )
         found.update(held)
+    for pod in view.observed.pods:
+        if not pod.node_name and pod.claimed is not None and pod.claimed.held:
+            found[pod.namespace, ""] += pod.claimed.held * GPU_MILLI
     own = {
         workspace_key(holding.workspace): sum(
             gpus_held(pod, host, settings) for pod, host in zip(holding.pods, holding.hosts, strict=True)
