@@ -153,7 +153,7 @@ def test_the_gate_holds_others_while_devices_are_being_allocated(tmp_path: Path,
     devices = [("n1", "gpu-0"), ("n1", "gpu-1")] if allocated else []
     claim = a_claim("shared", asked(2), devices=devices, pods=["first"] if allocated else [])
     first = a_pod("first", claim="shared", node="n1" if bound else "")
-    gated = [a_pod("own", "one", **GATED), a_pod("second", claim="shared", **GATED)]
+    gated = [a_pod("own", "one", created="2025-12-31T00:00:00Z", **GATED), a_pod("second", claim="shared", **GATED)]
     assert "own" not in released(tmp_path, 2, claim, first, *gated)
     assert "own" in released(tmp_path, 3, claim, first, *gated)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from plimsoll.cluster.pods import PodShare
+from plimsoll.cluster.pods import PodShare, gated
 from plimsoll.cluster.queues import NOTHING, Amount, QueueGate
 from plimsoll.packing import Milli
 from plimsoll.plan.classes.gang import Gang, in_order
@@ -92,14 +92,17 @@ def refused_by_gate(
     """For each pod that its namespace or queue would not admit, by UID, the reason. Admitted pods count for the pods
     after them.
 
-    Order: KAI's priority, then age, then UID, as in KAI. Of a gang that can start without some of its pods, the minimum
-    is admitted as a whole, and the others one by one; subgroups from their own minimum. A pod that would not even be
-    admitted alone is none of the minimum.
+    Order: KAI's priority, then age, then UID, as in KAI. Where namespaces have limits, pods that the capacity gate does
+    not hold come first: nothing keeps their scheduler from giving them what is free. Of a gang that can start without
+    some of its pods, the minimum is admitted as a whole, and the others one by one; subgroups from their own minimum. A
+    pod that would not even be admitted alone is none of the minimum.
     """
     refused = _never_admitted(gate, requested, gangs)
+    limited = gate.limits is not None and gate.limits.bounded
 
-    def rank(uid: str) -> tuple[int, str, str]:
-        return -requested[uid].priority, pods[uid].pod.creation_timestamp, uid
+    def rank(uid: str) -> tuple[bool, int, str, str]:
+        pod = pods[uid].pod
+        return limited and gated(pod), -requested[uid].priority, pod.creation_timestamp, uid
 
     for members, after in in_order(requested.keys() - refused.keys(), gangs, rank):
         if why := refused.get(after) or gate.admit([requested[uid] for uid in members]):
