@@ -94,7 +94,7 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
 ) -> None:
     """Check the Queues of files or of a cluster, and the objects that use them; nothing is applied.
 
-    Exit code 2 if there are findings, or if only objects that are skipped were read.
+    Exit code 2 if there are findings, or if files have nothing to check.
     """
     from plimsoll.cli.shared import print_findings
     from plimsoll.cluster.queues import check_queues, is_queue
@@ -114,15 +114,17 @@ def check(  # noqa: PLR0917 - options of a command, each given by name
         ERR.print(f"skipped, because they are no Queues of KAI and name none: {kinds}", style="yellow", soft_wrap=True)
     code = print_findings(check_queues(manifests, known or (), delete or (), label), output, len(manifests))
     ERR.print(f"{counted(len(declared), 'Queue')} checked, and the objects that use them", soft_wrap=True)
-    raise typer.Exit(REFUSED if passed_over and not manifests else code)
+    raise typer.Exit(REFUSED if files and not manifests else code)
 
 
 def _from_files(paths: list[str], passed_over: Counter[str]) -> Iterator[dict[str, Any]]:
     """The Queues, and the objects that name one; counts the others."""
     from plimsoll.cluster.queues import is_queue, queue_uses, require_object
+    from plimsoll.model.api import Environment
     from plimsoll.observe.files import ManifestError, objects_of, read_documents, tool_file
     from plimsoll.policy import is_kind
 
+    environment = None
     for document in read_documents(paths):
         if tool := tool_file(document):
             passed_over[tool] += 1
@@ -132,7 +134,16 @@ def _from_files(paths: list[str], passed_over: Counter[str]) -> Iterator[dict[st
                 require_object(manifest)
             except InvalidObjectError as error:
                 raise ManifestError(f"{place}: {error.message}", error.hint) from None
-            settings = manifest["kind"] == "NodePool" or is_kind(manifest, GROUP, "Environment")
+            settings = manifest["kind"] == "NodePool"
+            if is_kind(manifest, GROUP, "Environment"):
+                if environment is not None:
+                    problem = f"{place}: a second Environment; the first is in {environment}"
+                    raise ManifestError(problem, "check one Environment at a time")
+                try:
+                    Environment.read(manifest)
+                except InvalidObjectError as error:
+                    raise ManifestError(f"{place}: {error.message}", error.hint) from None
+                environment, settings = place, True
             if is_queue(manifest) or settings or any(queue_uses(manifest)):
                 yield manifest
             else:

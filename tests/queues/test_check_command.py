@@ -93,6 +93,30 @@ def test_where_all_was_skipped_nothing_was_checked(more: list[Any], code: int) -
     assert "1 Service" in done.stderr
 
 
+ENVIRONMENT = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "Environment", "metadata": {"name": "e"}}
+
+
+def test_an_environment_alone_has_no_queues_to_check() -> None:
+    done = plimsoll("queues", "check", "-", given=yaml.safe_dump(ENVIRONMENT))
+    assert done.returncode == 2, done.stderr
+    assert plimsoll("queues", "check", "-", given=yaml.safe_dump_all([ENVIRONMENT, queue("a")])).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ([{**ENVIRONMENT, "metadata": {"name": "other"}}], "a second Environment"),
+        ([], "spec.nodePoolLabelKye"),
+    ],
+)
+def test_an_environment_that_the_cluster_would_not_have_is_an_error(more: list[Any], words: str) -> None:
+    """Its label of node pools would be another one, silently."""
+    first = ENVIRONMENT if more else {**ENVIRONMENT, "spec": {"nodePoolLabelKye": "x"}}
+    done = plimsoll("queues", "check", "-", given=yaml.safe_dump_all([queue("a"), first, *more]))
+    assert done.returncode == 1, done.stderr
+    assert words in done.stderr and "document" in done.stderr
+
+
 def test_an_environment_of_another_group_is_an_object_as_others() -> None:
     """It names a queue, and says nothing of the label of node pools."""
     other = {**pod("p", "nobody"), "apiVersion": "other.dev/v1", "kind": "Environment"}

@@ -237,3 +237,11 @@ def test_existing_nodes_of_the_type_are_used_first() -> None:
     workspace = a_workspace(instance_type=MAX, selector={"pool": "own"})
     assert not requested(workspace, a_pool(), declared(), a_node(own={"pool": "own"}))
     assert requested(workspace, a_pool(), declared(), a_node(count=0, own={"pool": "own"}))
+
+
+def test_existing_nodes_that_differ_are_told_apart_by_what_they_have_not_by_labels_of_nvidia() -> None:
+    nodes = a_node(), a_node(count=4).model_copy(update={"name": "n2"})
+    [verdict] = validate(a_snapshot(a_workspace(selector={labels.INSTANCE_TYPE: MAX}), *nodes))
+    assert verdict.reason is Reason.NON_UNIFORM_NODES
+    assert f"4 x {XE}, memory not known on n2" in verdict.message
+    assert "nvidia.com" not in verdict.message

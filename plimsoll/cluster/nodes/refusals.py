@@ -7,7 +7,7 @@ from plimsoll.cluster.nodes.pod_gpus import PodDevices, Unusable
 from plimsoll.cluster.profiles import ALL_DISABLED, InvalidGpuLabel, discovery_of
 from plimsoll.labels import GPU_COUNT, GPU_MEMORY, GPU_PRESENT, GPU_PRODUCT, MIG_CONFIG, MIG_PREFIX, ZONE
 from plimsoll.model import Reason, Refusal
-from plimsoll.model.cluster import Node
+from plimsoll.model.cluster import NVIDIA, Node
 from plimsoll.text import SHOWN, counted, shortlist
 
 SHARED: Final = ".shared"
@@ -77,8 +77,9 @@ def not_uniform(selector: str, groups: dict[PodDevices, list[Node]]) -> Refusal:
     alike: dict[tuple[str, int, int], list[str]] = {}
     for offer, nodes in groups.items():
         alike.setdefault(offer.uniformity, []).extend(node.name for node in nodes)
+    offers = {offer.uniformity: offer for offer in groups}
     by_size = sorted(alike.items(), key=lambda item: (-len(item[1]), item[0]))
-    described = [f"{_labels(*values)} on {shortlist(sorted(names))}" for values, names in by_size]
+    described = [f"{_described(offers[values])} on {shortlist(sorted(names))}" for values, names in by_size]
     differing = [
         name
         for name, values in zip(("product", "count", "memory"), zip(*alike, strict=True), strict=True)
@@ -93,7 +94,11 @@ def not_uniform(selector: str, groups: dict[PodDevices, list[Node]]) -> Refusal:
     )
 
 
-def _labels(product: str, count: int, memory_mib: int) -> str:
+def _described(offer: PodDevices) -> str:
+    """By NVIDIA's labels, in which the selector can be narrowed; other vendors have other ones."""
+    product, count, memory_mib = offer.uniformity
+    if not offer.device.profile and offer.device.vendor != NVIDIA:
+        return f"{count} x {product}" + (f" of {memory_mib} MiB" if memory_mib else ", memory not known")
     counted_as = f"{GPU_COUNT}={count}, " if count else ""
     return f"{GPU_PRODUCT}={product}, {counted_as}{GPU_MEMORY}={memory_mib} MiB"
 

@@ -239,16 +239,15 @@ class ProvisionedNodes:
             replica = sized
             warnings = (*warnings, *replica.warnings, *need.warnings)
         elif need is not None:
-            unknown = "the GPUs" if offered.kind is None else "the memory of the GPUs"
+            unknown, what = ("the GPUs", "are") if offered.kind is None else ("the memory of the GPUs", "is")
             guessable = offered.kind is None and unlisted_azure(offered.name)
             if need.per_replica is None and need.need is not None and not guessable:
-                what = "are" if offered.kind is None else "is"
                 return Refusal(
                     Reason.UNSUPPORTED_INSTANCE_TYPE,
                     f"Unsupported instance type {offered.name!r} for {need.subject}: {unknown} of its nodes {what} not "
                     "known; set inference.perReplicaNodeCount",
                 )
-            warnings = (*warnings, f"{unknown} of {offered.name} are not known: {need.subject} may not fit it")
+            warnings = (*warnings, f"{unknown} of {offered.name} {what} not known: {need.subject} may not fit it")
             replica = ReplicaSize(
                 need.per_replica or 1, "", need.serving(UNKNOWN_GPUS, need.per_replica or 1, self._estimates)
             )
