@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from plimsoll.cluster.pods import PodShare, gated, marked_pods, node_of, recently_ungated, selected_node
+from plimsoll.cluster.pods import PodShare, gated, marked_pods, node_of, recently_ungated
 from plimsoll.model import GateRemoval, ObjectKey, Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import POD_GROUP_NAME, PodGroup
@@ -24,7 +24,7 @@ def gate_removals(
     gang are released together. Pods that their queue does not admit have no place. A pod with whole GPUs needs none: an
     autoscaler provides its node. A pod of no demand is released at once, as one whose claims ask for no GPUs.
     """
-    waiting = [pod for pod in marked_pods(snapshot.pods) if pod.scheduling_gates and not selected_node(pod)]
+    waiting = [pod for pod in marked_pods(snapshot.pods) if pod.scheduling_gates]
     gated_pods = {uid_of(pod): pod for pod in waiting if gated(pod) and not pod.deleting and not pod.finished}
     if not gated_pods:
         return ()
