@@ -6,6 +6,7 @@ from functools import cached_property
 from plimsoll.cluster.catalog import OfferedTypes
 from plimsoll.cluster.nodes import NodeIndex, index_of
 from plimsoll.cluster.pods import NodeUsage, Owner, PodPlaces, bound_pods, own_pods, with_waiting_pods, workspace_key
+from plimsoll.cluster.queues import is_sharded
 from plimsoll.cluster.volumes import Storage
 from plimsoll.labels import as_label_value
 from plimsoll.model import Snapshot
@@ -135,6 +136,11 @@ class ClusterView:
             self.index,
         )
         return self.known.result("types", arguments, lambda: OfferedTypes(seen, self.index))
+
+    @cached_property
+    def sharded(self) -> bool:
+        """Whether a queue, a NodePool or a node belongs to a node pool of KAI."""
+        return is_sharded(self.observed)
 
     @cached_property
     def storage(self) -> Storage:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from plimsoll.cluster.queues import DEFAULT_SCHEDULER, is_sharded
+from plimsoll.cluster.queues import DEFAULT_SCHEDULER
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import EnvironmentSpec, Workspace
 from plimsoll.model.meta import ANYWHERE, Placement, dig
@@ -13,7 +13,7 @@ from plimsoll.serving import settings_of
 def in_shard(workspace: Workspace, view: ClusterView) -> Placement:
     """The nodes that the scheduler of its pods sees, if that is KAI's."""
     pool = node_pool_of(workspace, view.settings)
-    if pool is None or not (pool or is_sharded(view.observed)):
+    if pool is None or not (pool or view.sharded):
         return ANYWHERE
     return ANYWHERE.on(view.settings.node_pool_label.requirement(pool))
 

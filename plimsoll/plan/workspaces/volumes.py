@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from plimsoll.cluster.queues import is_sharded
 from plimsoll.cluster.volumes import NoVolume, conditions_of
 from plimsoll.estimating import BYTES_PER_GIB, preset_of
 from plimsoll.model import Reason, Refusal
@@ -76,7 +75,7 @@ def _unfit(weights: _Volume, inference: Inference, models: ModelCatalog) -> str:
 
 def volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
     """The nodes where the claims of each Workspace are, and KAI's node pool of its pods, by namespace and name."""
-    arguments = (view.by_age, view.settings, view.storage, view.models, is_sharded(view.observed))
+    arguments = (view.by_age, view.settings, view.storage, view.models, view.sharded)
     return view.known.result("volumes", arguments, partial(_volume_places, view))
 
 
