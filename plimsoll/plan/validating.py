@@ -295,7 +295,7 @@ def _beyond_limits(view: ClusterView, found: Found, judge: Judge, ended: frozens
         return {}
     demand = DemandUsage.of(view) if settings.auto_provisioning else None
     claims = view.observed.node_claims
-    limited = (settings, use, quotas, demand, view.storage)
+    limited = (settings, use, quotas, demand, volume_places(view))
     read: tuple[object, ...] = (view.types, view.ownership, view.usage, claims, *limited)
     choosing = [key for key, each in found.items() if isinstance(each, Sizing) and each.alternative is not None]
     if choosing:

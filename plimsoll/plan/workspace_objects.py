@@ -90,7 +90,7 @@ class WorkspaceObjects:
         self.namespaces = NamespaceBudget(view)
         """What each namespace may have, after the Workspaces that were planned."""
         if self._settings.auto_provisioning:
-            arguments = (view.by_age, tuple(verdicts), view.types, self._settings, view.storage)
+            arguments = (view.by_age, tuple(verdicts), view.types, self._settings, volume_places(view))
             self._new_nodes = view.known.result("new nodes", arguments, self._find_new_nodes)
             self._budget = environment_budget(view, tuple(claim.name for claim in self.leaving.overdue))
             self._provisioner = self._choose_provisioner(now)
