@@ -26,7 +26,7 @@ from plimsoll.cluster.queues import is_sharded, node_pool_of, placed_in_shard, q
 from plimsoll.cluster.volumes import NoVolume, Storage
 from plimsoll.labels import INSTANCE_TYPE, NODEPOOL
 from plimsoll.model import Snapshot
-from plimsoll.model.api import EnvironmentSpec
+from plimsoll.model.api import EnvironmentSpec, barred_from
 from plimsoll.model.cluster import VENDOR_RESOURCES, Pod
 from plimsoll.model.dra import DeviceClass
 from plimsoll.model.kai import NODE_POOL_LABEL, POD_GROUP_NAME, NodePoolLabel, PodGroup, group_key
@@ -314,7 +314,7 @@ class UncountedPod(ShareRefusal):
 
 
 def _uncounted(pod: Pod, environment: EnvironmentSpec, classes: tuple[DeviceClass, ...]) -> UncountedPod | None:
-    if is_ours(pod, environment.demand):
+    if is_ours(pod, environment.demand) or not _is_bounded(pod.namespace, environment):
         return None
     listed = pod.scheduler_name in environment.demand.schedulers
     ignored = environment.demand.claims == "off"
@@ -332,14 +332,16 @@ def _uncounted(pod: Pod, environment: EnvironmentSpec, classes: tuple[DeviceClas
     if not listed:
         what = f"scheduler {pod.scheduler_name!r} is not listed"
         hint = "use one of demand.schedulers of the Environment"
-    try:
-        access = environment.access_of(pod.namespace)
-    except KeyError:  # it may have nothing
-        bounded = True
-    else:
-        bounded = access is not None and access.gpus is not None
     problem = f"the capacity gate stays: access limits the GPUs of its namespace, and nothing counts them, as {what}"
-    return UncountedPod.of(pod, RequestRefusal(problem, hint)) if bounded else None
+    return UncountedPod.of(pod, RequestRefusal(problem, hint))
+
+
+def _is_bounded(namespace: str, environment: EnvironmentSpec) -> bool:
+    """Whether it may have a number of GPUs only, or nothing at all."""
+    if barred_from(environment, namespace):
+        return True
+    access = environment.access_of(namespace)
+    return access is not None and access.gpus is not None
 
 
 def _asks(pod: Pod, environment: EnvironmentSpec) -> bool:
