@@ -30,6 +30,7 @@ from plimsoll.plan.workspaces import (
     ProvisionedNodes,
     allocate,
     choose,
+    declared_pods,
     ended_reservations,
     existing_nodes,
     missing_token,
@@ -251,12 +252,10 @@ def _secure(
     """Refuses pods that the namespace, with these labels, would not let exist, and servers for other GPUs."""
     if isinstance(found, Refusal):
         return found
-    return (
-        other_vendor(workspace, found.resource)
-        or refused_pods(workspace, found, view.models, view.observed.environment)
-        or refused_by_pod_security(workspace, found, labels, view.models, view.observed.environment)
-        or found
-    )
+    if refused := other_vendor(workspace, found.resource):
+        return refused
+    declared = declared_pods(workspace, found, view.models, view.observed.environment)
+    return refused_pods(*declared) or refused_by_pod_security(workspace, labels, view.settings, *declared) or found
 
 
 def _limited(workspace: Workspace, found: Sizing | Refusal, limits: Limits) -> Sizing | Refusal:

@@ -12,7 +12,7 @@ from plimsoll.plan.workspaces.inherited import (
     pool_requirements,
     wanted_values,
 )
-from plimsoll.plan.workspaces.pod_fields import refused_pods
+from plimsoll.plan.workspaces.pod_fields import declared_pods, refused_pods
 from plimsoll.plan.workspaces.pod_needs import host_need, requested_disk_gib
 from plimsoll.plan.workspaces.pod_security import ENFORCE, ENFORCE_VERSION, pod_security, refused_by_pod_security
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
@@ -61,6 +61,7 @@ __all__ = [
     "capacity_types",
     "choose",
     "claim_template",
+    "declared_pods",
     "devices_of",
     "ended_reservations",
     "existing_nodes",

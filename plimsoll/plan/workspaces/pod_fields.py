@@ -57,11 +57,8 @@ def declared_pods(
     return "the preset's pods: ", template
 
 
-def refused_pods(
-    workspace: Workspace, sizing: Sizing, models: ModelCatalog, environment: Environment
-) -> Refusal | None:
-    """A refusal of pods with fields that the apiserver refuses."""
-    where, template = declared_pods(workspace, sizing, models, environment)
+def refused_pods(where: str, template: Mapping[str, Any]) -> Refusal | None:
+    """A refusal of pods with fields that the apiserver refuses, as `declared_pods` gives them."""
     problems = [f"{where}{problem}" for check in _CHECKS for problem in check(template)]
     if not problems:
         return None

@@ -8,12 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal
-from plimsoll.model.api import Environment, Workspace
+from plimsoll.model.api import EnvironmentSpec, Workspace
 from plimsoll.model.meta import dig, section
-from plimsoll.plan.workspaces.pod_fields import declared_pods
-from plimsoll.presets import ModelCatalog
 from plimsoll.text import shortlist
 
 ENFORCE: Final = "pod-security.kubernetes.io/enforce"
@@ -100,20 +97,19 @@ _Check = Callable[[_Pod], Iterator[str]]
 
 def refused_by_pod_security(
     workspace: Workspace,
-    sizing: Sizing,
     labels: Mapping[str, str],
-    models: ModelCatalog,
-    environment: Environment,
+    environment: EnvironmentSpec,
+    where: str,
+    template: Mapping[str, Any],
 ) -> Refusal | None:
-    """A refusal of pods that a namespace with these labels would not let exist."""
+    """A refusal of pods, as `declared_pods` gives them, that a namespace with these labels would not let exist."""
     inference = workspace.spec.inference
     if inference is None or labels.get(ENFORCE) not in _LEVELS:
         return None
-    where, template = declared_pods(workspace, sizing, models, environment)
     remedy = "change the template"
     if inference.template is None:
         remedy = "change inference.pods, inference.weights or presetPods of the Environment"
-        remedy = remedy if environment.spec.inference_user else "set inferenceUser of the Environment"
+        remedy = remedy if environment.inference_user else "set inferenceUser of the Environment"
     problems = [f"{where}{problem}" for problem in pod_security(labels, template)]
     if not problems:
         return None
