@@ -6,7 +6,15 @@ from itertools import chain
 from typing import Final
 
 from plimsoll.cluster.pods import PodShare, node_of
-from plimsoll.cluster.queues import Amount, QueueGate, QueueLoad, is_preemptible, priority_of, seen_by_kai
+from plimsoll.cluster.queues import (
+    DEFAULT_SCHEDULER,
+    Amount,
+    QueueGate,
+    QueueLoad,
+    is_preemptible,
+    priority_of,
+    seen_by_kai,
+)
 from plimsoll.model.api import EnvironmentSpec, barred_from_queue
 from plimsoll.model.cluster import Pod
 from plimsoll.packing import GPU_MILLI, Milli
@@ -32,7 +40,6 @@ from plimsoll.plan.demand.rungs import ClassRungs, DemandProblem
 from plimsoll.plan.demand.usable import Usable, kinds_of
 
 _NO_ROUNDING: Final[Milli] = 0
-_DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 
 def admit(problem: DemandProblem) -> Standing:
@@ -205,7 +212,7 @@ def _barred_of(
 ) -> Iterator[tuple[str, Refusal]]:
     """The pods of a class that get no capacity whatever is free, by UID. `queues` is whether the cluster has any."""
     of_class = _without_queue(demand_class, spec) if queues else None
-    no_shares, unserved = _without_shares(demand_class.scheduler), demand_class.scheduler == _DEFAULT_SCHEDULER
+    no_shares, unserved = _without_shares(demand_class.scheduler), demand_class.scheduler == DEFAULT_SCHEDULER
     known: dict[str, Refusal | None] = {}
     for uid, pod in (*members.shares.items(), *members.whole.items()):
         namespace = pod.pod.namespace
