@@ -136,13 +136,12 @@ class AttemptTracker:
         previous: Tries,
         claims: Sequence[NodeClaim],
         *,
-        gpus_known: bool,
         created: Collection[str] = (),
         dropped: Container[str] = (),
     ) -> Attempts:
         """As `evaluate`, of the NodeClaims of the alternative to which replicas move back."""
         record = Provisioning.model_construct(**dict(previous))
-        return self.evaluate(record, claims, gpus_known=gpus_known, created=created, dropped=dropped)
+        return self.evaluate(record, claims, gpus_known=True, created=created, dropped=dropped)
 
     def _recovered(self, previous: Provisioning, alive: Collection[NodeClaim]) -> Provisioning:
         """Without failures, if a NodeClaim that was created after the last failure became Ready."""

@@ -63,7 +63,7 @@ class NodeClaimProvisioner:
         context, workspace, to = self._context, target.workspace, target.verdict.alternative
         running, requested = split_by_alternative(context.ownership.claims_of(workspace), to, context.types)
         before, there = workspace.status.provisioning.move_back, alive(requested)
-        attempts = context.tracker.of_move(before, requested, gpus_known=True)
+        attempts = context.tracker.of_move(before, requested)
         due = self._due(workspace, running)
         builder.own = False
         builder.deadlines += [each for each in (due, attempts.next_deadline) if each is not None and each > self._now]

@@ -94,7 +94,7 @@ class WorkspaceNodes:
         tries = Tries()
         if verdict.move_back_to is not None:
             created = [each.name for each in made_back]
-            moved = tracker.of_move(previous.move_back, back, gpus_known=True, created=created, dropped=dropped)
+            moved = tracker.of_move(previous.move_back, back, created=created, dropped=dropped)
             tries = Tries.model_construct(**{name: getattr(moved.record, name) for name in Tries.model_fields})
         return replace(found, record=found.record.model_copy(update={"move_back": tries}))
 
