@@ -236,3 +236,56 @@ def test_new_nodes_for_claims_are_bounded_too(tmp_path: Path) -> None:
     assert sum(len(demand.on_new) for demand in found.demands) == 3
     assert len(found.nodes) == 1
     assert reasons(found)
+
+
+def _why(folder: Path, *objects: Manifest) -> str:
+    found = planned(folder, limited(9), *NODE, *objects)
+    return str([why for demand in found.demands for why in demand.refused.values()])
+
+
+def _looping(within: int) -> str:
+    expression = "x0 != 99"
+    for each in reversed(range(within)):
+        expression = f"[0, 1, 2, 3, 4, 5, 6, 7, 8, 9].all(x{each}, {expression})"
+    return expression
+
+
+SLOW = {
+    "loops in loops": _looping(4),
+    "twice the text each time": "['text']" + ".map(x, x + x)" * 14 + "[0].size() > 0",
+    "twice the list each time": "['text']" + ".map(x, [x, x])" * 14 + "[0].size() > 0",
+    "names for twice the text": "cel.bind(a, 'text', " + "cel.bind(a, a + a, " * 14 + "a.size() > 0" + ")" * 15,
+    "replaced by more": "'text'" + ".replace('t', 'tttttttt')" * 4 + ".size() > 0",
+    "a pattern of many classes": r"''.matches('\\w{90}') || true",
+    "a pattern without case": "''.matches('(?i)" + "[à-ž]" * 18 + "') || true",
+    "a pattern in pieces": r"''.matches('\\w' + '{90}') || true",
+    "a pattern in other letters": r"''.matches('\\w\x7b90}') || true",
+    "between texts": r"r'\' == '' || " + _looping(4) + r" || '' == r'\'",
+    "between comments": "true // '\n && " + _looping(4) + " // '",
+}
+"""Selectors that the apiserver admits, or more of the same."""
+
+
+@pytest.mark.parametrize("form", SLOW)
+def test_selectors_that_may_take_long_are_not_evaluated(tmp_path: Path, form: str) -> None:
+    """32 loops took a plan four seconds, and a template may have thousands; a pattern of 21 letters took a tenth, for
+    each kind of device; ten names more took all memory."""
+    assert "that may take long" in _why(tmp_path, a_template("slow", asked(1, SLOW[form])), a_pod("slow", "slow"))
+
+
+@pytest.mark.parametrize(
+    "expression", [_looping(1), "cel.bind(a, 'text', a + a == 'texttext')", "'a // b'.contains('//')"]
+)
+def test_selectors_of_an_honest_size_are_evaluated(tmp_path: Path, expression: str) -> None:
+    own = a_template("own", asked(1, expression)), a_pod("own", "own")
+    assert not reasons(planned(tmp_path, limited(9), *NODE, *own))
+
+
+def test_the_selectors_of_one_namespace_take_no_time_of_others(tmp_path: Path) -> None:
+    texts = [" && ".join(f"{at} != 1{number:03}" for number in range(600)) for at in range(25)]
+    objects = [a_template(f"t-{at}", asked(1, text)) for at, text in enumerate(texts)]
+    objects += [a_pod(f"pod-{at}", f"t-{at}", created=f"2026-01-01T00:00:{at:02}Z") for at in range(25)]
+    assert "more different selectors in the claims of namespace 'team'" in _why(tmp_path, *objects)
+    assert "different selectors" not in _why(tmp_path, *objects[:4], *objects[25:29])
+    other = a_template("own", asked(1, texts[-1]), namespace="free"), a_pod("own", "own", namespace="free")
+    assert "uid-own" in served(tmp_path, 9, *objects, *other)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.cluster.claims.functions import FUNCTIONS, OPTIONAL_FIELD, quantity, version
+from plimsoll.cluster.claims.work import MOST_WORK, STRING, without_comments, without_strings, work
 from plimsoll.model.dra import Attribute, Claimable, SliceDevice
 
 if TYPE_CHECKING:  # it imports a prompt and an event loop, and most clusters have no claims
@@ -21,9 +22,6 @@ logging.getLogger("cel").setLevel(logging.CRITICAL)  # it logs each error of a f
 
 _MOST: Final = 65_536
 """Answers that are kept: anyone may write selectors."""
-_STRING: Final = re.compile(
-    r"""[rR]?(?:\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''(?:[^\\]|\\.)*?'''|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')""", re.DOTALL
-)
 _LITERAL_DOMAIN: Final = re.compile(r"""["']([-a-z0-9.]{1,63})["']""")
 _WHOLE_MAP: Final = re.compile(r"\bdevice\s*\.\s*(attributes|capacity)\b(?!\s*(\[|\.\s*\w+\s*(?![\w\s(])))")
 """The attributes of all domains together: which domains there are is not known of a map in which each one is."""
@@ -114,6 +112,7 @@ def _evaluated(expression: str, device: Claimable) -> bool | NotEvaluatedError |
 def _compiled(expression: str) -> "Program | NotEvaluatedError":
     import cel
 
+    expression = without_comments(expression)
     problem = _not_evaluated(expression)
     if problem:
         return NotEvaluatedError(problem)
@@ -130,12 +129,14 @@ def _not_evaluated(expression: str) -> str:
     """What of the expression is not evaluated; empty if nothing is known not to be."""
     if len(_BIND.findall(expression)) + len(_OPTIONAL.findall(expression)) > _MOST_REWRITES:
         return f"more than {_MOST_REWRITES} bindings and optional fields in a selector"
-    code = _STRING.sub(lambda found: " " * len(found.group()), expression)
+    if work(expression) > MOST_WORK:
+        return "loops, repeated replacements or patterns in a selector that may take long"
+    code = without_strings(expression)
     if _WHOLE_MAP.search(code):
         return "the attributes of all domains together in a selector"
     if _WHOLE_DOMAIN.search(code):
         return "the attributes of a domain together in a selector"
-    for name in (*re.findall(r"\b\w+\b(?!\s*\()", code), *(text[1:-1] for text in _STRING.findall(expression))):
+    for name in (*re.findall(r"\b\w+\b(?!\s*\()", code), *(text[1:-1] for text in STRING.findall(expression))):
         if not is_lasting(Attribute(f"/{name}", "string", "")):
             return f"attribute {name} in a selector: it is not the same on each such node"
     return ""
@@ -203,7 +204,7 @@ def _without_optional(expression: str) -> str:
 
 def _arguments(expression: str, start: int) -> tuple[list[str], int]:
     """The arguments of a call, or the key of an index, from after its parenthesis, and where it ends."""
-    strings = {at for found in _STRING.finditer(expression) for at in range(*found.span())}
+    strings = {at for found in STRING.finditer(expression) for at in range(*found.span())}
     depth, begin, parts = 0, start, list[str]()
     for at, mark in _code(expression, start, strings):
         if mark in "([{":
@@ -223,4 +224,4 @@ def _code(expression: str, start: int, strings: set[int]) -> Iterator[tuple[int,
 
 
 def _in_string(expression: str, position: int) -> bool:
-    return any(found.start() <= position < found.end() for found in _STRING.finditer(expression))
+    return any(found.start() <= position < found.end() for found in STRING.finditer(expression))

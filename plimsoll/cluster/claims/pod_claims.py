@@ -1,10 +1,11 @@
 """What the claims of pods ask for, read with the templates, claims and classes that they name."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Final
 
+from plimsoll.cluster.claims.work import LEAST_WORK, MOST_WORK, work
 from plimsoll.model.cluster import Pod
 from plimsoll.model.dra import (
     GPU_DRIVERS,
@@ -21,6 +22,8 @@ from plimsoll.model.meta import HostRequest
 
 _NOTHING: Final = ClaimedDevices()
 _HOST: Final = tuple(each.name for each in fields(HostRequest))
+_MOST_WORK: Final = 2 * MOST_WORK
+"""Microseconds for each kind of device of the different selectors in the claims of one namespace."""
 _Key = tuple[str, str]
 """(namespace, name)"""
 
@@ -40,6 +43,10 @@ class PodClaims:
         self._templates = {each.key: each for each in templates}
         self._read: dict[ClaimRequest, ClaimedDevices] = {}
         """What was read already: most claims ask for the same."""
+        self._selectors = defaultdict[str, set[str]](set)
+        """Those that are evaluated, by namespace."""
+        self._work = Counter[str]()
+        """In microseconds; beyond _MOST_WORK it is at least that."""
         pods = tuple(pods)
         self._sharing: Mapping[_Key, list[Pod]] = _sharing(pods)
         self._on_nodes = {pod.key for pod in pods if pod.node_name and not pod.finished}
@@ -85,7 +92,9 @@ class PodClaims:
     def _anew(self, pod: Pod, named: PodClaim) -> ClaimedDevices:
         if named.template:
             template = self._templates.get((pod.namespace, named.template))
-            return self._asked_once(template.request) if template is not None else _no_template(pod, named)
+            return (
+                self._asked_once(template.request, pod.namespace) if template is not None else _no_template(pod, named)
+            )
         claim = self._claims.get((pod.namespace, named.claim))
         if claim is None:
             return _no_claim(pod, named.claim)
@@ -95,7 +104,7 @@ class PodClaims:
                 hint="delete all pods that use it",
                 requests=(claim.request,),
             )
-        return self._asked_once(claim.request)
+        return self._asked_once(claim.request, pod.namespace)
 
     def _source(self, pod: Pod, named: PodClaim) -> ResourceClaim | ResourceClaimTemplate | None:
         """The ResourceClaim that the pod has by the name, else the template of it."""
@@ -138,12 +147,30 @@ class PodClaims:
             )
         if source is None:
             return _no_template(pod, named)
-        return self._asked_once(source.request)
+        return self._asked_once(source.request, pod.namespace)
 
-    def _asked_once(self, request: ClaimRequest) -> ClaimedDevices:
+    def _asked_once(self, request: ClaimRequest, namespace: str) -> ClaimedDevices:
+        request = self._evaluated(request, namespace)
         if request not in self._read:
             self._read[request] = self._asked(request)
         return self._read[request]
+
+    def _evaluated(self, request: ClaimRequest, namespace: str) -> ClaimRequest:
+        """The request, without its selectors and not planned where the namespace has too many."""
+        known = self._selectors[namespace]
+        new = {text for each in request.subrequests for text in each.selectors} - known
+        if self._work[namespace] <= _MOST_WORK:
+            # One that takes too long is not evaluated at all.
+            self._work[namespace] += sum(each if each <= MOST_WORK else LEAST_WORK for each in map(work, new))
+        if self._work[namespace] <= _MOST_WORK or not new:
+            known |= new
+            return request
+        bare = tuple(
+            replace(each, alternatives=tuple(replace(asked, selectors=()) for asked in each.alternatives))
+            for each in request.requests
+        )
+        why = f"more different selectors in the claims of namespace {namespace!r} than are evaluated"
+        return replace(request, requests=bare, not_planned=request.not_planned or why)
 
     def _asked(self, request: ClaimRequest) -> ClaimedDevices:
         missing = sorted({each.device_class for each in request.subrequests} - self._classes.keys())

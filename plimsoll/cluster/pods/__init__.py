@@ -3,7 +3,7 @@
 from plimsoll.cluster.pods.competing import competing_warnings, is_competing
 from plimsoll.cluster.pods.device_names import DeviceUse, device_name, known_devices, may_be_accelerator
 from plimsoll.cluster.pods.draining import with_blocking_pods
-from plimsoll.cluster.pods.gate import device_resources_of, gated, recently_ungated
+from plimsoll.cluster.pods.gate import device_resources_of, gated, recently_ungated, released
 from plimsoll.cluster.pods.gpu_models import may_name, tflops_milli
 from plimsoll.cluster.pods.group_labels import gpu_groups, is_reservation, node_of, selected_node
 from plimsoll.cluster.pods.indexed import (
@@ -73,6 +73,7 @@ __all__ = [
     "read_request",
     "read_shares",
     "recently_ungated",
+    "released",
     "ruled_pods",
     "selected_node",
     "size_by_kind",

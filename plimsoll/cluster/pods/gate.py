@@ -1,5 +1,6 @@
 """Pods that the capacity gate holds, or held until just now."""
 
+from plimsoll.cluster.pods.group_labels import node_of
 from plimsoll.labels import NODEPOOL
 from plimsoll.model.api import CAPACITY_GATE, GATE_REMOVED_REASON, DemandSettings
 from plimsoll.model.cluster import Pod
@@ -17,6 +18,13 @@ def recently_ungated(pod: Pod) -> bool:
         return False
     condition = condition_of(pod.conditions, "PodScheduled")
     return condition is None or condition.reason == "SchedulingGated"
+
+
+def released(pod: Pod) -> bool:
+    """Whether the pod's gate was removed and it is on no node yet: nothing keeps its scheduler from giving it what is
+    free, whatever was seen of the pod since."""
+    waiting = not (pod.scheduling_gates or pod.deleting or pod.finished or node_of(pod))
+    return waiting and GATE_REMOVED_REASON in pod.annotations
 
 
 def device_resources_of(pod: Pod, settings: DemandSettings, gpu_resource: str) -> tuple[str, ...]:

@@ -132,6 +132,9 @@ class ClaimedDevices:
     held: int = 0
     """GPUs that a pod has by its claims, parts of GPUs among them: the scheduler allocates them before the pod has a
     node. Of several pods with a claim, one has them."""
+    unmet: int | None = 0
+    """The most GPUs that claims which have no devices yet ask for; None: any number, as a claim is not there, or asks
+    for all of a node. Of several pods with a claim, one has them."""
     in_queue: int = 0
     """GPUs that KAI counts for the pod in its queue."""
     settled: bool = False

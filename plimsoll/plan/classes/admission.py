@@ -1,6 +1,6 @@
 """Which pods their namespaces and queues would admit: gangs as a whole, highest priority first."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -32,6 +32,10 @@ class NamespaceLimits(Protocol):
 
     bounded: bool
 
+    @property
+    def released(self) -> Mapping[str, object]:
+        """Pods whose capacity gate was removed and that are on no node yet, by UID."""
+
     def short(self, namespace: str, milli: Milli, resource: str = "") -> str:
         """Why the namespace may not have that much more of the resource; empty if it may."""
 
@@ -43,6 +47,9 @@ class NamespaceLimits(Protocol):
 
     def subtract(self, namespace: str, milli: Milli, resource: str = "") -> None:
         """Counts that much more as in use."""
+
+    def beside(self, planned: Container[str]) -> "NamespaceLimits":
+        """As much as is left here beside those of `released` that are not planned for."""
 
     def copy(self) -> "NamespaceLimits":
         """As much as is left here, to subtract from."""
@@ -63,6 +70,15 @@ class Gate:
             return None
         why = self.queues.why_not(asked.queue, asked.amount, asked.preemptible, asked.rounding)
         return Refusal(RefusalReason.QUEUE, why) if why else None
+
+    def count(self, requested: Mapping[str, Asked], refused: Iterable[str]) -> None:
+        """Has those of the refused pods count that have no capacity gate any more: their scheduler may place them."""
+        limits = self.limits
+        if limits is None or not limits.released.keys() & set(refused):
+            return
+        self.limits = limits.copy()
+        for uid in limits.released.keys() & set(refused):
+            self.limits.subtract(requested[uid].namespace, requested[uid].milli, requested[uid].resource)
 
     def admit(self, asked: Sequence[Asked]) -> Refusal | None:
         """Why not all of these pass together; None if they do. The pods of a gang are mostly of one queue.
@@ -98,6 +114,7 @@ def refused_by_gate(
     pod that would not even be admitted alone is none of the minimum.
     """
     refused = _never_admitted(gate, requested, gangs)
+    gate.count(requested, refused)
     limited = gate.limits is not None and gate.limits.bounded
 
     def rank(uid: str) -> tuple[bool, int, str, str]:
@@ -107,6 +124,7 @@ def refused_by_gate(
     for members, after in in_order(requested.keys() - refused.keys(), gangs, rank):
         if why := refused.get(after) or gate.admit([requested[uid] for uid in members]):
             refused |= dict.fromkeys(members, why)
+            gate.count(requested, members)
     return refused
 
 

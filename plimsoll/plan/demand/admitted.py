@@ -99,10 +99,14 @@ def _lacking_whole_gpus(rungs: ClassRungs, problem: DemandProblem) -> frozenset[
 
 def _admitted(standing: Standing) -> Standing:
     """Pods are checked one by one only in queues and namespaces that do not admit all. Pods that can have no place
-    count for nothing there."""
+    count for nothing there, but those without a gate, which their scheduler may see differently."""
     problem = standing.problem
     gate, limits = problem.inputs.gate(), problem.inputs.namespaces
     whole = {uid: rungs for rungs in problem.classes for uid in rungs.members.whole if uid not in standing.kept_out}
+    if limits is not None and limits.released:
+        planned = problem.class_of.keys() & limits.released.keys()
+        able = _that_can_have_places(standing, {uid for uid in planned if standing.may_have_place(uid)})
+        limits = limits.beside({*able, *whole})
     queues = _tight_queues(problem, gate, whole) if gate is not None else set()
     namespaces = _tight_namespaces(standing, limits, whole) if limits is not None and limits.bounded else set()
     if not (queues or namespaces):

@@ -7,16 +7,18 @@ that no pod of the Workspace uses yet.
 
 import copy
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
-from plimsoll.cluster.pods import bound_pods, read_request, workspace_key
+from plimsoll.cluster.pods import bound_pods, is_ours, read_request, released, workspace_key
 from plimsoll.cluster.pools import planned_vendors
 from plimsoll.cluster.queues import gpus_held
 from plimsoll.model.api import EnvironmentSpec, Workspace
 from plimsoll.model.cluster import VENDOR_RESOURCES, Node, Pod, ResourceQuota
-from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.packing import GPU_MILLI, Milli, exact_milli
+from plimsoll.plan.classes import uid_of
 from plimsoll.plan.limits.budget import nodes_of
 from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
@@ -31,6 +33,14 @@ class NamespaceUse:
     """By namespace and extended resource; empty: the Environment's."""
     of_workspaces: Mapping[tuple[str, str], Milli] = field(default_factory=dict)
     """Of these, those of the pods of each Workspace, by the label values of its namespace and name."""
+    released: Mapping[str, "Released"] = field(default_factory=dict)
+    """By UID: pods whose capacity gate was removed and that are on no node yet."""
+
+
+class Released(NamedTuple):
+    pod: Pod
+    milli: Mapping[str, Milli] | None
+    """The most that it may get, by extended resource as in NamespaceUse, in thousandths; None: any number."""
 
 
 def namespace_use(view: ClusterView) -> NamespaceUse:
@@ -45,16 +55,35 @@ def namespace_use(view: ClusterView) -> NamespaceUse:
             "GPUs by namespace", (pods, node, settings), partial(_held, pods, node, settings), subject=name
         )
         found.update(held)
+    let: dict[str, Released] = {}
     for pod in view.observed.pods:
-        if not pod.node_name and pod.claimed is not None and pod.claimed.held:
+        if pod.node_name:
+            continue
+        if pod.claimed is not None and pod.claimed.held:
             found[pod.namespace, ""] += pod.claimed.held * GPU_MILLI
+        if released(pod) and not is_ours(pod, settings.demand):
+            let[uid_of(pod)] = Released(pod, _most(pod, settings))
     own = {
         workspace_key(holding.workspace): sum(
             gpus_held(pod, host, settings) for pod, host in zip(holding.pods, holding.hosts, strict=True)
         )
         for holding in view.holdings.values()
     }
-    return NamespaceUse(dict(found), {owner: milli for owner, milli in own.items() if milli})
+    return NamespaceUse(dict(found), {owner: milli for owner, milli in own.items() if milli}, let)
+
+
+def _most(pod: Pod, settings: EnvironmentSpec) -> Mapping[str, Milli] | None:
+    """The most that a pod may get that is on no node yet, without the devices that its claims have already."""
+    found = {scope: milli for (_, scope), milli in _held((pod,), None, settings).items()}
+    request = read_request(pod, settings.gpu_resource)
+    for each in settings.demand.shared_devices:
+        if each.resource != settings.gpu_resource and (count := request.count_of(each.resource)):
+            found[""] = max(found.get("", 0), exact_milli(count, each.per_gpu))
+    if pod.claimed is not None:
+        if pod.claimed.unmet is None:
+            return None
+        found[""] = found.get("", 0) + (pod.claimed.unmet - pod.claimed.held) * GPU_MILLI
+    return {scope: milli for scope, milli in found.items() if milli}
 
 
 def _held(pods: Iterable[Pod], node: Node | None, settings: EnvironmentSpec) -> Mapping[tuple[str, str], Milli]:
@@ -134,6 +163,10 @@ class NamespaceBudget:
         self._quotas: dict[tuple[str, str], list[tuple[int, str]]] = {}
         self._scopes = ("", *sorted(planned_vendors(view.observed))) if self.bounded else ("",)
         """Resources for which capacity is planned."""
+        self.released: Mapping[str, Released] = {}
+        """Pods whose capacity gate was removed and that are on no node yet, by UID; they do not count as in use."""
+        self._unknown: dict[str, str] = {}
+        """By namespace: the name of a pod without a gate that may get any number."""
         if not self.bounded:
             return
         for quota in quotas:
@@ -142,7 +175,7 @@ class NamespaceBudget:
                 if hard is not None:
                     self._quotas.setdefault((quota.namespace, scope), []).append((hard, quota.name))
         use = namespace_use(view)
-        self._in_use, self._covered = dict(use.all), dict(use.of_workspaces)
+        self._in_use, self._covered, self.released = dict(use.all), dict(use.of_workspaces), use.released
         own, types = view.ownership, view.types
         for owned, nodes, gpus, resource in nodes_of(own.claims, own.pools, environment.gpu_resource, types):
             self._count(owned.owner[:2], nodes * gpus, resource)
@@ -153,12 +186,29 @@ class NamespaceBudget:
         found._in_use, found._covered = dict(self._in_use), dict(self._covered)
         return found
 
+    def beside(self, planned: Container[str]) -> "NamespaceBudget":
+        """As much as is left here beside the pods without a gate that are not planned for, by UID: their scheduler may
+        place them at any time."""
+        others = [each for uid, each in self.released.items() if uid not in planned]
+        if not others:
+            return self
+        found = self.copy()
+        found._unknown = dict(self._unknown)
+        for pod, milli in others:
+            if milli is None:
+                found._unknown[pod.namespace] = min(pod.name, found._unknown.get(pod.namespace, pod.name))
+            for scope, more in (milli or {}).items():
+                found.subtract(pod.namespace, more, scope)
+        return found
+
     def short(self, namespace: str, milli: Milli, resource: str = "") -> str:
         """Why the namespace may not have that much more, in thousandths of a GPU; empty if it may. `resource` is that
         of GPUs of AMD or Intel."""
         if not self.bounded or not milli:
             return ""
         for most, in_use, limit in self._limits(namespace, _scope(resource, self._environment)):
+            if pod := self._unknown.get(namespace):
+                return f"{limit}, and Pod {pod}, whose gate was removed, may get any number: its claims are not known"
             if in_use + milli > most * GPU_MILLI:
                 return f"{limit}, {_gpus(in_use)} are in use, and {_gpus(milli)} more are requested"
         return ""
