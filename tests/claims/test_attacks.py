@@ -1,5 +1,6 @@
 """What a tenant tries in order to get GPUs by claims beside what `access` lets its namespace have."""
 
+import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from plimsoll.labels import DEVICE_CLASS_PREFIX, GPU_RESOURCE
+from plimsoll.model.api import GATE_REMOVED_REASON
 from plimsoll.plan import plan
 from tests.claims.objects import (
     DRIVER,
@@ -156,6 +158,54 @@ def test_the_gate_holds_others_while_devices_are_being_allocated(tmp_path: Path,
     gated = [a_pod("own", "one", created="2025-12-31T00:00:00Z", **GATED), a_pod("second", claim="shared", **GATED)]
     assert "own" not in released(tmp_path, 2, claim, first, *gated)
     assert "own" in released(tmp_path, 3, claim, first, *gated)
+
+
+CLOSED: dict[str, Any] = {
+    "affinity": {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"door": "open"}}, "topologyKey": "kubernetes.io/hostname"}
+            ]
+        }
+    }
+}
+"""A place that the tenant opens later, by the labels of another pod."""
+PUSHED = [a_pod(f"high-{each}", "one", priority=1000, **GATED) for each in range(12)]
+"""Pods of higher priority, each of a class of its own."""
+for at, each in enumerate(PUSHED):
+    each["spec"]["tolerations"] = [{"key": f"key-{at}", "operator": "Exists"}]
+LET: dict[str, tuple[Manifest, ...]] = {
+    "claim is gone": (a_pod("let", claim="c"),),
+    "template is gone": (a_pod("let", "c"),),
+    "claim came again": (a_pod("let", claim="c"), a_claim("c", asked(4))),
+    "claim for more than a node has": (a_pod("let", claim="c"), a_claim("c", asked(8))),
+    "claim for all of a node": (a_pod("let", claim="c"), a_claim("c", ALL)),
+    "place is closed": (a_pod("let", "one", **CLOSED),),
+    "no such node": (a_pod("let", "one", nodeSelector={"door": "open"}),),
+    "others are evicted": (a_pod("let", "one"),),
+    "class is pushed out": (a_pod("let", "one"), *PUSHED),
+    "whole GPU": (requesting("let", GPU_RESOURCE, nodeSelector={"door": "open"}),),
+    "share": (requesting("let", "cpu", nodeSelector={"door": "open"}),),
+}
+"""By name: a pod whose gate was removed, which its scheduler has not placed, with other objects."""
+
+
+@pytest.mark.parametrize("reason", ["SchedulingGated", "Unschedulable", "SchedulerError"])
+@pytest.mark.parametrize("attack", LET)
+def test_a_pod_without_its_gate_counts_until_it_has_a_node(tmp_path: Path, attack: str, reason: str) -> None:
+    """Whatever keeps it from its place at the moment: four pods had their gate removed one after the other, and had a
+    device each where one was allowed, once the tenant let the scheduler place them."""
+    let, *others = copy.deepcopy(LET[attack])
+    let["metadata"]["annotations"] = {GATE_REMOVED_REASON: "its GPUs are free on n1"}
+    let["status"]["conditions"][0]["reason"] = reason
+    if attack == "others are evicted":
+        let["status"]["nominatedNodeName"] = "n1"
+    if attack == "share":
+        let["metadata"]["annotations"]["gpu-fraction"] = "1"
+        let["spec"]["containers"][0]["resources"] = {}
+    more = a_pod("more", "one", **GATED)
+    assert not released(tmp_path, 1, let, *others, more)
+    assert released(tmp_path, 1, *others, more), "without it, one may run"
 
 
 @pytest.mark.parametrize("scheduler", ["default-scheduler", "volcano"])

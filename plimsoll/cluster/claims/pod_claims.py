@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Final
 
+from plimsoll.cluster.claims.selected import may_be_gpus
 from plimsoll.cluster.claims.work import LEAST_WORK, MOST_WORK, work
 from plimsoll.model.cluster import Pod
 from plimsoll.model.dra import (
@@ -64,7 +65,14 @@ class PodClaims:
         found = [self._one(pod, named) for named in pod.resource_claims]
         requests = tuple(request for one in found for request in one.requests)
         problem = next((one for one in found if one.problem), _NOTHING)
-        return replace(problem, requests=requests, in_queue=in_queue, held=sum(each.held for each in found))
+        unmet = [one.unmet for one in found]
+        return replace(
+            problem,
+            requests=requests,
+            in_queue=in_queue,
+            held=sum(each.held for each in found),
+            unmet=None if None in unmet else sum(filter(None, unmet)),
+        )
 
     def _held(self, pod: Pod, source: ResourceClaim | ResourceClaimTemplate | None) -> int:
         """GPUs that a pod on a node has by a claim; as many as that asks for while its devices are not seen. Of several
@@ -175,13 +183,12 @@ class PodClaims:
     def _asked(self, request: ClaimRequest) -> ClaimedDevices:
         missing = sorted({each.device_class for each in request.subrequests} - self._classes.keys())
         if missing:
-            return ClaimedDevices(
-                problem=f"there is no DeviceClass {missing[0]!r}", hint="create it, or name another in the claim"
-            )
+            problem, hint = f"there is no DeviceClass {missing[0]!r}", "create it, or name another in the claim"
+            return ClaimedDevices(problem=problem, hint=hint, unmet=_most_gpus(request))
         requests = tuple(
             DeviceRequest(each.name, tuple(map(self._with_class, each.alternatives))) for each in request.requests
         )
-        found = ClaimedDevices((replace(request, requests=requests),))
+        found = ClaimedDevices((replace(request, requests=requests),), unmet=_most_gpus(ClaimRequest(requests)))
         if request.not_planned:
             return replace(found, problem=f"ClaimNotPlanned: {request.not_planned}", hint="ask without it")
         return found
@@ -198,10 +205,22 @@ class PodClaims:
         return None if first.key == pod.key else first
 
 
+def _most_gpus(request: ClaimRequest) -> int | None:
+    """The most GPUs that the claim may get; None: as many as a node has."""
+    most = 0
+    for each in filter(may_be_gpus, request.requests):
+        counts = [alternative.count for alternative in each.alternatives]
+        if not all(counts):
+            return None
+        most += max(counts, default=0)
+    return most
+
+
 def _no_claim(pod: Pod, name: str) -> ClaimedDevices:
     return ClaimedDevices(
         problem=f"spec.resourceClaims: there is no ResourceClaim {name!r} in namespace {pod.namespace!r}",
         hint="create it, or name another",
+        unmet=None,
     )
 
 
@@ -210,6 +229,7 @@ def _no_template(pod: Pod, named: PodClaim) -> ClaimedDevices:
         problem=f"spec.resourceClaims: there is no ResourceClaimTemplate {named.template!r} in namespace "
         f"{pod.namespace!r}",
         hint="create it, or name another",
+        unmet=None,
     )
 
 
