@@ -332,7 +332,7 @@ class _Limits:
     def __init__(self, view: ClusterView, found: Found, demand: DemandUsage | None) -> None:
         self._view = view
         self._environment = environment = view.settings
-        self._namespaces = NamespaceBudget(view)
+        self._namespaces = NamespaceBudget(view).beside(())
         own = view.ownership
         self._budget = Budget(environment, alive(own.claims), own.pools, view.types, demand)
         sized = {key: (each.target, each.alternative) for key, each in found.items() if isinstance(each, Sizing)}

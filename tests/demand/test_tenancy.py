@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plimsoll.labels import GPU_RESOURCE, NODEPOOL
 from plimsoll.model import Plan
-from plimsoll.model.api import Environment
+from plimsoll.model.api import GATE_REMOVED_REASON, Environment
 from plimsoll.model.cluster import Pod, ResourceQuota
 from plimsoll.plan import plan, validate
 from plimsoll.plan.classes import Refusal, RefusalReason
@@ -197,6 +197,17 @@ def test_shares_count_for_workspaces_too() -> None:
     quota = a_quota("1", namespace="default")
     [verdict] = validate(a_snapshot(workspace, pool, node, quota, environment=an_environment(nap=True)))
     assert "ResourceQuota gpus of namespace 'default' allows 1" in verdict.message
+
+
+def test_pods_without_their_gate_count_for_workspaces_too() -> None:
+    """A tenant closes their place until the Workspace has its nodes."""
+    workspace = a_workspace(namespace="default", instance_type=L4, replicas=2, selector={})
+    environment = an_environment(nap=True, access=[{"namespaces": ["default"], "gpus": 2}])
+    let = a_waiting_pod("let", gpu_fraction="0.5", namespace="default")
+    for annotations, accepted in ((let.annotations, True), (let.annotations | {GATE_REMOVED_REASON: "free"}, False)):
+        pod = let.model_copy(update={"annotations": annotations})
+        [verdict] = validate(a_snapshot(workspace, a_node_pool("pool", (L4,)), pod, environment=environment))
+        assert verdict.accepted is accepted, verdict.message
 
 
 def test_a_label_does_not_hide_what_a_pod_uses() -> None:

@@ -187,8 +187,8 @@ class NamespaceBudget:
         return found
 
     def beside(self, planned: Container[str]) -> "NamespaceBudget":
-        """As much as is left here beside the pods without a gate that are not planned for, by UID: their scheduler may
-        place them at any time."""
+        """As much as is left here beside the pods whose gate was removed and that are not planned for, by UID: their
+        scheduler may place them at any time."""
         others = [each for uid, each in self.released.items() if uid not in planned]
         if not others:
             return self
