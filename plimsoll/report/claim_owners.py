@@ -63,6 +63,8 @@ def unlabelled_claims(
     Karpenter has copied the labels. Of Workspaces, by the labels of a NodePool that the controller created.
     """
     claims = [claim for claim in snapshot.node_claims if not claim.deleting]
+    if not claims:
+        return
     lacking = [claim for claim in claims if OWNER_NAMESPACE not in claim.labels]
     queues = {(workspace.namespace, workspace.name): workspace.spec.queue or "" for workspace in snapshot.workspaces}
     for claim in lacking:
