@@ -139,11 +139,13 @@ def _workloads(name: str, plural: str) -> Kind[Workload]:
     return Kind(name, "apps/v1", f"/apis/apps/v1/{plural}", Workload.read, selector={"labelSelector": WORKSPACE})
 
 
-def _of_volumes(name: str, root: str, read: Callable[[dict[str, Any]], T | None], *quiet: str) -> Kind[T]:
+def _of_volumes(
+    name: str, api_version: str, path: str, read: Callable[[dict[str, Any]], T | None], *quiet: str
+) -> Kind[T]:
     return Kind(
         name,
-        root.removeprefix("/apis/").removeprefix("/api/"),
-        f"{root}/{name.lower()}{'es' if name.endswith('s') else 's'}",
+        api_version,
+        path,
         read,
         if_forbidden="pods with PersistentVolumeClaims get no capacity: apply the foundation stack, which grants the "
         "right to list and watch claims, volumes and StorageClasses",
@@ -342,10 +344,14 @@ DISRUPTION_BUDGETS: Final = Kind(
     quiet=frozenset({"labels", "annotations", "selector", "evicts_unhealthy", "allowed"}),
 )
 VOLUME_CLAIMS: Final = _of_volumes(
-    "PersistentVolumeClaim", "/api/v1", PersistentVolumeClaim.read, "labels", "annotations"
+    "PersistentVolumeClaim", "v1", "/api/v1/persistentvolumeclaims", PersistentVolumeClaim.read, "labels", "annotations"
 )
-VOLUMES: Final = _of_volumes("PersistentVolume", "/api/v1", PersistentVolume.read, "annotations")
-STORAGE_CLASSES: Final = _of_volumes("StorageClass", "/apis/storage.k8s.io/v1", StorageClass.read, "labels")
+VOLUMES: Final = _of_volumes(
+    "PersistentVolume", "v1", "/api/v1/persistentvolumes", PersistentVolume.read, "annotations"
+)
+STORAGE_CLASSES: Final = _of_volumes(
+    "StorageClass", "storage.k8s.io/v1", "/apis/storage.k8s.io/v1/storageclasses", StorageClass.read, "labels"
+)
 GPU_DEMANDS: Final = Kind(
     "GPUDemand",
     API_VERSION,
