@@ -110,6 +110,20 @@ def a_gpu_node(
     return plain.model_copy(update={"allocatable": plain.allocatable | host})
 
 
+def a_node_with(
+    name: str,
+    node_labels: Mapping[str, str],
+    devices: Mapping[str, str],
+    *,
+    cpu: str = "64",
+    host_memory: str = "256Gi",
+) -> Node:
+    """A Ready node with these labels and devices, and no others."""
+    plain = a_gpu_node(name, gpus=0, cpu=cpu, host_memory=host_memory)
+    amounts = {key: value for key, value in plain.allocatable.items() if key != labels.GPU_RESOURCE}
+    return plain.model_copy(update={"labels": dict(node_labels), "allocatable": amounts | dict(devices)})
+
+
 def a_workspace(
     name: str = "ws",
     *,

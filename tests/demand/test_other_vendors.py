@@ -21,9 +21,9 @@ from plimsoll.plan.limits import NamespaceBudget
 from plimsoll.plan.requests import NodeRequest
 from plimsoll.plan.view import ClusterView
 from tests.builders import (
-    a_gpu_node,
     a_node_pool,
     a_node_profile,
+    a_node_with,
     a_queue,
     a_snapshot,
     a_waiting_pod,
@@ -55,10 +55,8 @@ def declared(resource: str = AMD, count: int = 8, pool: str = "theirs", kind: st
 
 
 def a_node_of_theirs(name: str = "n1", resource: str = AMD, count: int = 8, **labels: str) -> Node:
-    plain = a_gpu_node(name, "none", gpus=0, cpu="96", host_memory="1800Gi")
-    amounts = {key: value for key, value in plain.allocatable.items() if key != "nvidia.com/gpu"}
     own = {NODEPOOL: "theirs", INSTANCE_TYPE: TYPE, "amd.com/gpu.product-name": "MI300X", **labels}
-    return plain.model_copy(update={"labels": own, "allocatable": amounts | {resource: str(count)}})
+    return a_node_with(name, own, {resource: str(count)}, cpu="96", host_memory="1800Gi")
 
 
 def learned(node: Node) -> Any:

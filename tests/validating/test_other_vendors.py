@@ -12,9 +12,9 @@ from plimsoll.model.cluster import Node, ResourceQuota
 from plimsoll.plan import plan, validate
 from tests.builders import (
     a_claim,
-    a_gpu_node,
     a_node_pool,
     a_node_profile,
+    a_node_with,
     a_snapshot,
     a_template,
     a_waiting_pod,
@@ -42,11 +42,7 @@ def learned(name: str = MAX, resource: str = XE, count: int = 4) -> Any:
 
 
 def a_node(resource: str = XE, count: int = 8, own: dict[str, str] | None = None) -> Node:
-    plain = a_gpu_node("n1", "none", gpus=0)
-    amounts = {key: value for key, value in plain.allocatable.items() if key != "nvidia.com/gpu"}
-    return plain.model_copy(
-        update={"labels": {labels.INSTANCE_TYPE: MAX, **(own or {})}, "allocatable": amounts | {resource: str(count)}}
-    )
+    return a_node_with("n1", {labels.INSTANCE_TYPE: MAX, **(own or {})}, {resource: str(count)})
 
 
 def planned(workspace: Workspace, *objects: Any, **environment: Any) -> tuple[Verdict, Plan]:
