@@ -15,6 +15,7 @@ from plimsoll.cli.tables.top import WIDTH, Screen
 from plimsoll.labels import NODEPOOL
 from tests.builders import a_node, a_queue, a_snapshot, an_environment
 from tests.command import plimsoll
+from tests.demand.node_pools import L4_POOL
 from tests.pages import CHECKOUT
 
 EXAMPLE = str(CHECKOUT / "examples" / "cluster")
@@ -48,20 +49,12 @@ def test_a_plan_shows_its_cost() -> None:
     assert "+64.47 an hour: 64.47 added, 0.00 released\nPrices: the Environment's own" in run("plan", "-f", EXAMPLE)
 
 
-WAITING = """
-apiVersion: plimsoll.dev/v1alpha1
+WAITING = (
+    L4_POOL
+    + """apiVersion: plimsoll.dev/v1alpha1
 kind: Environment
 metadata: {name: test}
 spec: {demand: {provisioner: trigger-pod}}
----
-apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: gpus}
-spec:
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
-      requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [g6.xlarge]}]
 ---
 apiVersion: v1
 kind: Pod
@@ -69,6 +62,7 @@ metadata: {name: share, namespace: t, annotations: {gpu-fraction: "0.5"}}
 spec: {schedulerName: kai-scheduler, containers: [{name: main}]}
 status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]}
 """
+)
 
 
 def test_a_plan_that_concerns_no_node_shows_no_cost() -> None:
