@@ -6,21 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.sandbox import CERTIFICATE, KEY, Folder, Settings, write_certificates
+from plimsoll.sandbox import CERTIFICATE, KEY, Folder, Settings
 from plimsoll.sandbox.parts import part
 from plimsoll.sandbox.processes import JOB_SET, LEADER_WORKER_SET, TRAINER, Controller, wanted
 
 CONTROLLERS = wanted(Settings(trainer=True))
-
-
-@pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Folder:
-    monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = Folder("a")
-    folder.create()
-    write_certificates(folder.certificates)
-    return folder
 
 
 def ports_of(controller: Controller) -> dict[str, int]:

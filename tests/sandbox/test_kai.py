@@ -1,24 +1,10 @@
 """The KAI Scheduler of a sandbox: where its programs listen, their accounts, and the pods that its webhooks see."""
 
-from pathlib import Path
-
-import pytest
 import yaml
 
-from plimsoll.sandbox import Folder, Settings, write_certificates
+from plimsoll.sandbox import Folder, Settings
 from plimsoll.sandbox.parts import find_programs, part, part_names
 from plimsoll.sandbox.processes import kai
-
-
-@pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Folder:
-    monkeypatch.setenv("PLIMSOLL_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = Folder("a")
-    folder.create()
-    write_certificates(folder.certificates)
-    return folder
-
 
 PORTS = {name: 7001 + number for number, name in enumerate(kai.ports())}
 
