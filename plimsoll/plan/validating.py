@@ -33,12 +33,13 @@ from plimsoll.plan.workspaces import (
     declared_pods,
     ended_reservations,
     existing_nodes,
+    known_placement,
     missing_token,
     name_conflicts,
     older_image,
     other_vendor,
     others,
-    placement_of,
+    placements,
     queue_of_other_shard,
     refused_by_pod_security,
     refused_pods,
@@ -49,7 +50,6 @@ from plimsoll.plan.workspaces import (
     unplaced_volume,
     unread,
     unsupported,
-    volume_places,
     wanted_values,
     workload_kind,
 )
@@ -110,13 +110,13 @@ def _evaluate(view: ClusterView, ended: frozenset[str]) -> tuple[Found, Judge]:
         read = (view.index, view.models, settings)
         of_mode = view.known.result("matching nodes", read, lambda: ByoNodes(*read))
 
-    holdings, namespaces, places = view.holdings, view.observed.namespaces, volume_places(view)
+    holdings, namespaces, places = view.holdings, view.observed.namespaces, placements(view)
     labels = {each.name: each.labels for each in namespaces}
     shards = shards_of_queues(view)
     shared = (settings, view.models, missing, view.observed.node_classes, ended, shards)
 
     def judged(workspace: Workspace) -> Sizing | Refusal:
-        volumes = places[workspace.key]
+        placement = places[workspace.key]
         return (
             forbidden(workspace, settings)
             or _reserved(workspace, settings)
@@ -126,12 +126,12 @@ def _evaluate(view: ClusterView, ended: frozenset[str]) -> tuple[Found, Judge]:
             or refused_settings(workspace, settings)
             or missing_token(workspace, settings, view.models)
             or older_image(workspace, settings, view.models)
-            or unplaced_volume(volumes, new_nodes=settings.auto_provisioning)
+            or unplaced_volume(placement, new_nodes=settings.auto_provisioning)
             or _secure(
                 workspace,
                 _limited(
                     workspace,
-                    _served(workspace, of_mode.evaluate(workspace, placement_of(volumes)), missing, settings),
+                    _served(workspace, of_mode.evaluate(workspace, known_placement(placement)), missing, settings),
                     settings.limits,
                 ),
                 labels.get(workspace.namespace, {}),
@@ -161,7 +161,7 @@ def _evaluate(view: ClusterView, ended: frozenset[str]) -> tuple[Found, Judge]:
             (holdings, *shared, view.types, view.index, namespaces, places),
             holdings,
             lambda key: (
-                *(holdings[key], *shared, of_mode.read_by(holdings[key].workspace, placement_of(places[key]))),
+                *(holdings[key], *shared, of_mode.read_by(holdings[key].workspace, known_placement(places[key]))),
                 *(labels.get(key[0]), places[key]),
             ),
             lambda key: evaluated(holdings[key]),
@@ -294,7 +294,7 @@ def _beyond_limits(view: ClusterView, found: Found, judge: Judge, ended: frozens
         return {}
     demand = DemandUsage.of(view) if settings.auto_provisioning else None
     claims = view.observed.node_claims
-    limited = (settings, use, quotas, demand, volume_places(view))
+    limited = (settings, use, quotas, demand, placements(view))
     read: tuple[object, ...] = (view.types, view.ownership, view.usage, claims, *limited)
     choosing = [key for key, each in found.items() if isinstance(each, Sizing) and each.alternative is not None]
     if choosing:
@@ -339,7 +339,7 @@ class _Limits:
         self.existing = existing_nodes(view, sized) if environment.auto_provisioning else {}
         """Existing nodes that count for each Workspace."""
         self._running: dict[tuple[str, str], int] = {}
-        self._places = volume_places(view)
+        self._places = placements(view)
         for workspace in view.by_age if self._namespaces.bounded else ():
             sizing = found[workspace.key]
             if isinstance(sizing, Sizing):
@@ -369,7 +369,7 @@ class _Limits:
         gpus = sizing.gpus or 0
         offered = types.find(chosen.spec.resource.instance_type or "") if environment.auto_provisioning else None
         access = environment.access_of(workspace.namespace)
-        wanted = wanted_values(chosen, environment, placement_of(self._places[workspace.key]))
+        wanted = wanted_values(chosen, environment, known_placement(self._places[workspace.key]))
         pool = types.pool(offered, access, wanted) if offered is not None else None
         of_pool = growth, gpus, pool, offered.resource if offered is not None else ""
         problem = self._budget.short(*of_pool) if environment.auto_provisioning else ""

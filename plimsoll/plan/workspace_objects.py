@@ -42,10 +42,10 @@ from plimsoll.plan.workspaces import (
     WorkspaceNodes,
     claim_template,
     devices_of,
-    placement_of,
+    known_placement,
+    placements,
     spec_hash,
     startable,
-    volume_places,
     wanted_values,
     workload_kind,
     workload_manifest,
@@ -64,8 +64,8 @@ class _NewNodes(NamedTuple):
     node_class: NodeClassRef
     pool: NodePool | None
     """The NodePool that allows the type."""
-    volumes: Placement
-    """Where the Workspace's volumes are."""
+    placement: Placement
+    """Where its pods may be by their volumes and KAI's node pool."""
     move_back: "_NewNodes | None" = None
     """The same of the alternative to which its replicas move back."""
 
@@ -90,7 +90,7 @@ class WorkspaceObjects:
         self.namespaces = NamespaceBudget(view)
         """What each namespace may have, after the Workspaces that were planned."""
         if self._settings.auto_provisioning:
-            arguments = (view.by_age, tuple(verdicts), view.types, self._settings, volume_places(view))
+            arguments = (view.by_age, tuple(verdicts), view.types, self._settings, placements(view))
             self._new_nodes = view.known.result("new nodes", arguments, self._find_new_nodes)
             self._budget = environment_budget(view, tuple(claim.name for claim in self.leaving.overdue))
             self._provisioner = self._choose_provisioner(now)
@@ -137,28 +137,28 @@ class WorkspaceObjects:
 
     def _find_new_nodes(self) -> Mapping[tuple[str, str], _NewNodes]:
         """What new nodes are made from, by the key of each accepted Workspace that needs nodes."""
-        places = volume_places(self._view)
+        places = placements(self._view)
         found = dict[tuple[str, str], _NewNodes]()
         for each in self._view.by_age:
             verdict = self._accepted.get(each.key)
             if verdict is None or not verdict.per_replica_node_count:
                 continue
-            volumes = placement_of(places[each.key])
-            new = self._made_from(each.on(verdict.alternative), volumes)
+            placement = known_placement(places[each.key])
+            new = self._made_from(each.on(verdict.alternative), placement)
             if verdict.move_back_to is not None:
-                new = new._replace(move_back=self._made_from(each.on(verdict.move_back_to), volumes))
+                new = new._replace(move_back=self._made_from(each.on(verdict.move_back_to), placement))
             found[each.key] = new
         return found
 
-    def _made_from(self, workspace: Workspace, volumes: Placement) -> _NewNodes:
+    def _made_from(self, workspace: Workspace, placement: Placement) -> _NewNodes:
         types, settings = self._view.types, self._settings
         offered = types.find(workspace.spec.resource.instance_type or "")
         assert offered is not None, "validation accepts known instance types only"
         access = settings.access_of(workspace.namespace)
-        wanted = wanted_values(workspace, settings, volumes)
+        wanted = wanted_values(workspace, settings, placement)
         node_class = types.node_class_ref(offered, settings, access, wanted)
         assert node_class is not None, "validation accepts types with a node class only"
-        return _NewNodes(offered, node_class, types.pool(offered, access, wanted), volumes)
+        return _NewNodes(offered, node_class, types.pool(offered, access, wanted), placement)
 
     def _part(self, workspace: Workspace, verdict: Verdict) -> PlanPart:
         builder = PlanBuilder()
@@ -205,7 +205,7 @@ class WorkspaceObjects:
             builder.own = False
             builder.deadlines.append(idle.until)
         made_from = (new.offered, new.node_class, new.pool)
-        return NodeTarget(workspace, verdict, *made_from, nodes, self._preset(workspace), new.volumes)
+        return NodeTarget(workspace, verdict, *made_from, nodes, self._preset(workspace), new.placement)
 
     def _move_target(self, workspace: Workspace, verdict: Verdict, new: _NewNodes) -> NodeTarget:
         """All nodes of the alternative to which the replicas move back; none during a rollout."""
@@ -213,7 +213,7 @@ class WorkspaceObjects:
         nodes = 0 if workspace.key in self._view.rolling else verdict.target_node_count or 0
         there = verdict.model_copy(update={"alternative": to, "move_back_to": None})
         made_from = (new.offered, new.node_class, new.pool)
-        return NodeTarget(workspace.on(to), there, *made_from, nodes, self._preset(workspace), new.volumes)
+        return NodeTarget(workspace.on(to), there, *made_from, nodes, self._preset(workspace), new.placement)
 
     def _rollout(self, workspace: Workspace, verdict: Verdict) -> Rollout:
         return Rollout(self._view, workspace, verdict, self._nodes.existing(workspace))

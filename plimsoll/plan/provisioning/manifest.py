@@ -123,8 +123,8 @@ def node_labels(workspace: Workspace, environment: Environment) -> dict[str, str
 
 
 def requirements(target: NodeTarget, environment: Environment) -> list[dict[str, Any]]:
-    """Requirements on a node: the instance type, Linux, how it is paid for, those of the NodePool, where its volumes
-    are, and the selector's conditions except for labels that the node is given. All of them hold, of several for one
+    """Requirements on a node: the instance type, Linux, how it is paid for, those of the NodePool, where its pods
+    may be, and the selector's conditions except for labels that the node is given. All of them hold, of several for one
     label too."""
     workspace, offered = target.workspace, target.offered
     found = [expression(INSTANCE_TYPE, "In", offered.name), expression(OS, "In", "linux")]
@@ -140,7 +140,7 @@ def requirements(target: NodeTarget, environment: Environment) -> list[dict[str,
         if item.key not in (INSTANCE_TYPE, OS):
             found.append(expression(item.key, item.operator, *item.values))
     # Labels that nodes must not have, those of KAI's node pools, are on no node for which nothing requires them.
-    required = [each for each in conditions_of(target.volumes) or () if each.operator != "DoesNotExist"]
+    required = [each for each in conditions_of(target.placement) or () if each.operator != "DoesNotExist"]
     found += [expression(each.key, each.operator, *each.values) for each in required]
     for key in sorted(selector.match_labels):
         # As a label of a NodeClaim it would override the provider's, and not restrict what it chooses.

@@ -32,8 +32,8 @@ class NodeTarget:
     """Number of nodes to provision, without existing nodes that count."""
     known: ModelPreset | None = None
     """The preset that the nodes serve, whose files need disk; None for a template."""
-    volumes: Placement = ANYWHERE
-    """Where the Workspace's volumes are."""
+    placement: Placement = ANYWHERE
+    """Where its pods may be by their volumes and KAI's node pool."""
 
 
 class Provisioner(Protocol):

@@ -14,6 +14,7 @@ from plimsoll.plan.workspaces.inherited import (
 )
 from plimsoll.plan.workspaces.pod_fields import declared_pods, refused_pods
 from plimsoll.plan.workspaces.pod_needs import host_need, requested_disk_gib
+from plimsoll.plan.workspaces.pod_placement import known_placement, placements
 from plimsoll.plan.workspaces.pod_security import ENFORCE, ENFORCE_VERSION, pod_security, refused_by_pod_security
 from plimsoll.plan.workspaces.provisioned import ProvisionedNodes
 from plimsoll.plan.workspaces.refused_fields import (
@@ -29,11 +30,9 @@ from plimsoll.plan.workspaces.reserved import ended_reservations
 from plimsoll.plan.workspaces.shard import queue_of_other_shard, shards_of_queues
 from plimsoll.plan.workspaces.taken_names import name_conflicts
 from plimsoll.plan.workspaces.volumes import (
-    placement_of,
     refused_volume,
     shared_volumes,
     unplaced_volume,
-    volume_places,
 )
 from plimsoll.plan.workspaces.workload import (
     LEADER_WORKER_SET,
@@ -66,6 +65,7 @@ __all__ = [
     "ended_reservations",
     "existing_nodes",
     "host_need",
+    "known_placement",
     "missing_token",
     "name_conflicts",
     "node_taints",
@@ -73,7 +73,7 @@ __all__ = [
     "older_image",
     "other_vendor",
     "others",
-    "placement_of",
+    "placements",
     "pod_security",
     "pool_fields",
     "pool_requirements",
@@ -92,7 +92,6 @@ __all__ = [
     "unplaced_volume",
     "unread",
     "unsupported",
-    "volume_places",
     "wanted_values",
     "workload_kind",
     "workload_manifest",

@@ -87,7 +87,7 @@ class NodeCriteria(NamedTuple):
     """Whether the Workspace has a template of its own, which may tolerate taints."""
     host: tuple[tuple[str, int], ...] = ()
     """CPU, memory and disk that a pod needs."""
-    volumes: Placement = ANYWHERE
+    placement: Placement = ANYWHERE
     """Where its volumes and KAI's node pool of its pods are."""
     claims: bool = False
     """Whether its pods get their GPUs by claims."""
@@ -118,7 +118,7 @@ class NodeCriteria(NamedTuple):
     def why_unusable(self, node: Node) -> str:
         """Why its pods cannot be on the node now; empty if they can."""
         problem = why_unusable(node, self.tolerance)
-        if problem or self.volumes.allows(node.labels, node.name):
+        if problem or self.placement.allows(node.labels, node.name):
             return problem
         return "not where its volumes are, or not in KAI's node pool of its pods"
 
@@ -153,8 +153,8 @@ class ByoNodes:
         self._tolerances = Tolerances(environment)
         self._estimates = Estimates(environment.estimator)
 
-    def read_by(self, workspace: Workspace, volumes: Placement) -> object:
-        """What `evaluate` reads of the nodes, wherever the volumes are: it gives the same while this is equal. Without
+    def read_by(self, workspace: Workspace, placement: Placement) -> object:
+        """What `evaluate` reads of the nodes, wherever its pods may be: it gives the same while this is equal. Without
         a selector, it reads all of them."""
         selector = self._narrowed(workspace.spec.resource)
         if selector.empty:
@@ -163,8 +163,8 @@ class ByoNodes:
         none = all(node.deleting for node in matching)
         return matching, self._types, len(self._index.nodes) if none else 0
 
-    def evaluate(self, workspace: Workspace, volumes: Placement) -> Sizing | Refusal:
-        """The number of matching nodes that the Workspace needs where its volumes are, or a refusal."""
+    def evaluate(self, workspace: Workspace, placement: Placement) -> Sizing | Refusal:
+        """The number of matching nodes that the Workspace needs where its pods may be, or a refusal."""
         resource = workspace.spec.resource
         forbidden = instance_type_violation(
             next(iter(resource.named_types), None),
@@ -183,7 +183,7 @@ class ByoNodes:
             return host
         template = workspace.template is not None
         tolerance = self._tolerances.of(workspace)
-        of_pods = (template, tuple(host.items()), volumes, resource.claims, whole[0] if len(whole) == 1 else "")
+        of_pods = (template, tuple(host.items()), placement, resource.claims, whole[0] if len(whole) == 1 else "")
         criteria = NodeCriteria(tolerance, resource.partition, devices, *of_pods)
         selector = self._narrowed(resource)
         allowed = self._allowed(workspace.namespace)

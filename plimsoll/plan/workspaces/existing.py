@@ -10,7 +10,7 @@ from plimsoll.model.api import Alternative, Resource
 from plimsoll.model.cluster import Node
 from plimsoll.model.meta import Placement
 from plimsoll.plan.view import ClusterView
-from plimsoll.plan.workspaces.volumes import placement_of, volume_places
+from plimsoll.plan.workspaces.pod_placement import known_placement, placements
 
 
 def existing_nodes(
@@ -20,7 +20,7 @@ def existing_nodes(
     no node counts for two, or for a Workspace that is being deleted. `targets` are numbers of nodes, and what was
     chosen of several instance types.
 
-    A node counts if it is Ready, where the Workspace's volumes are, matches a non-empty selector, has the Workspace's
+    A node counts if it is Ready, where its pods may be, matches a non-empty selector, has the Workspace's
     instance type in a spelling that its pods require, belongs to no NodeClaim, NodePool or Workspace, and no other pod
     uses its GPUs. A Workspace keeps the nodes on which its pods run; older Workspaces choose first.
     """
@@ -28,7 +28,7 @@ def existing_nodes(
     claimed = {claim.node_name for claim in snapshot.node_claims}
     claimed |= {claim.provider_id for claim in snapshot.node_claims}
     free: dict[object, Iterator[str]] = {}
-    places = volume_places(view)
+    places = placements(view)
     tolerances, gpus = Tolerances(snapshot.environment.spec), snapshot.environment.spec.gpu_resource
     taken: set[str] = set()
     counted: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -45,16 +45,16 @@ def existing_nodes(
         if offered is None:
             continue
         tolerance = tolerances.of(chosen)
-        volumes = placement_of(places[workspace.key])
-        wanted = (str(resource.selector), offered.spellings(written), tolerance.key, volumes, resource.claims)
+        placement = known_placement(places[workspace.key])
+        wanted = (str(resource.selector), offered.spellings(written), tolerance.key, placement, resource.claims)
         # Each node is checked once for each set of criteria: one that a Workspace rejected fits no other with the same.
         check = partial(_free, wanted[1], tolerance, partial(_has_gpus, resource, offered.resource or gpus), claimed)
         nodes = free.get(wanted)
         if nodes is None:
-            nodes = free[wanted] = check(_at(volumes, view.index.matching(resource.selector)))
+            nodes = free[wanted] = check(_at(placement, view.index.matching(resource.selector)))
         used, known = view.usage.own(workspace), view.index.by_name
         running = (known[name] for name in sorted(used) if name in known)
-        kept = check(_at(volumes, (node for node in running if resource.selector.matches(node.labels))))
+        kept = check(_at(placement, (node for node in running if resource.selector.matches(node.labels))))
         possible = chain(kept, (name for name in nodes if name not in used))
         free_for = (name for name in possible if name not in taken and not view.usage.others(name, workspace, gpus))
         names = tuple(islice(free_for, target))
@@ -64,8 +64,8 @@ def existing_nodes(
     return counted
 
 
-def _at(volumes: Placement, nodes: Iterable[Node]) -> Iterator[Node]:
-    return (node for node in nodes if volumes.allows(node.labels, node.name))
+def _at(placement: Placement, nodes: Iterable[Node]) -> Iterator[Node]:
+    return (node for node in nodes if placement.allows(node.labels, node.name))
 
 
 def _free(

@@ -46,14 +46,16 @@ def capacity_types(workspace: Workspace, environment: EnvironmentSpec, pool: Nod
     return _types(chosen)
 
 
-def wanted_values(workspace: Workspace, environment: EnvironmentSpec, volumes: Placement) -> dict[str, tuple[str, ...]]:
+def wanted_values(
+    workspace: Workspace, environment: EnvironmentSpec, placement: Placement
+) -> dict[str, tuple[str, ...]]:
     """Values by label that the nodes of the Workspace must have one of, by its own choice, that of the Environment, or
-    as its volumes are there. The NodePool whose nodes they are like is the first that allows them."""
+    where its pods may be. The NodePool whose nodes they are like is the first that allows them."""
     wanted: dict[str, tuple[str, ...]] = {}
     resource = workspace.spec.resource
     required = [(item.key, item.values) for item in resource.label_selector.requirements() if item.operator == "In"]
     required += [(ZONE, resource.zones)] if resource.zones else []
-    required += [(item.key, item.values) for item in conditions_of(volumes) or () if item.operator == "In"]
+    required += [(item.key, item.values) for item in conditions_of(placement) or () if item.operator == "In"]
     for key, values in required:
         wanted[key] = tuple(value for value in values if value in wanted.get(key, values))
     chosen = capacity_choice(workspace, environment)

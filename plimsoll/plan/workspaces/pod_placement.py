@@ -1,14 +1,40 @@
-"""Where the pods of a Workspace may run by their template or settings, besides what the Workspace itself chooses: a
-warning where no node of it is known to be like that, so that its pods would stay Pending."""
+"""Where the pods of a Workspace may run besides what the Workspace itself chooses: in KAI's node pool, and where their
+volumes are; and by their template or settings, with a warning where no node of it is known to be like that."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
-from plimsoll.cluster.volumes import conditions_of
+from plimsoll.cluster.volumes import NoVolume, conditions_of
 from plimsoll.labels import ZONE
 from plimsoll.model.api import EnvironmentSpec, Workspace, is_chosen, is_owned
 from plimsoll.model.meta import ANYWHERE, NodeRequirement, Placement
+from plimsoll.plan.view import ClusterView
+from plimsoll.plan.workspaces.shard import in_shard
+from plimsoll.plan.workspaces.volumes import mounted_claims, too_small_volume
 from plimsoll.serving import settings_of
 from plimsoll.text import shortlist
+
+
+def placements(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
+    """Where the pods of each Workspace may be besides their own fields, by namespace and name: on the nodes that KAI's
+    scheduler of their node pool sees, and where their volumes are."""
+    arguments = (view.by_age, view.settings, view.storage, view.models, view.sharded)
+    return view.known.result("placements", arguments, partial(_placements, view))
+
+
+def _placements(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
+    return {
+        workspace.key: too_small_volume(workspace, view)
+        or view.storage.narrowed(
+            in_shard(workspace, view), workspace.namespace, mounted_claims(workspace, view.settings)
+        )
+        for workspace in view.by_age
+    }
+
+
+def known_placement(placement: Placement | NoVolume) -> Placement:
+    """Anywhere, as long as it is not known where the volumes are."""
+    return ANYWHERE if isinstance(placement, NoVolume) else placement
 
 
 def unmet_by_nodes(

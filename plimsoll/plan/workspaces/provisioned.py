@@ -141,7 +141,7 @@ class ProvisionedNodes:
         self._amounts: dict[tuple[str, str], Amounts] = {}
         """What nodes of an instance type in a NodePool can have."""
 
-    def read_by(self, workspace: Workspace, volumes: Placement) -> object:
+    def read_by(self, workspace: Workspace, placement: Placement) -> object:
         """What `evaluate` reads of instance types: it gives the same while this is equal. Without a known type, it
         reads all of them, and so does a choice."""
         resource = workspace.spec.resource
@@ -152,11 +152,11 @@ class ProvisionedNodes:
             access = self._environment.access_of(workspace.namespace)
         except KeyError:
             return None  # it is refused without a look at types
-        wanted = wanted_values(workspace, self._environment, volumes)
+        wanted = wanted_values(workspace, self._environment, placement)
         return offered, self._most_of(offered, self._types.pool(offered, access, wanted))
 
-    def evaluate(self, workspace: Workspace, volumes: Placement) -> Sizing | Refusal:
-        """The number of nodes of its instance type that the Workspace needs where its volumes are, or a refusal."""
+    def evaluate(self, workspace: Workspace, placement: Placement) -> Sizing | Refusal:
+        """The number of nodes of its instance type that the Workspace needs where its pods may be, or a refusal."""
         need = replica_need(workspace, self._view.models)
         if isinstance(need, Refusal):
             return need
@@ -178,7 +178,7 @@ class ProvisionedNodes:
                 f"resource.instanceType or, if it is right, {self._types.how_to_know(name)}"
                 + (f"; {did_you_mean(near)}" if near else ""),
             )
-        wanted = wanted_values(workspace, self._environment, volumes)
+        wanted = wanted_values(workspace, self._environment, placement)
         return (
             self._foreign_pool(workspace, offered, access)
             or self._contradiction(workspace, offered, access, wanted)

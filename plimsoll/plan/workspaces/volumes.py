@@ -1,7 +1,6 @@
 """Checks the volumes of a preset's pods: refuses some, and warns of those that not every pod can mount."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from plimsoll.cluster.volumes import NoVolume, conditions_of
@@ -9,9 +8,8 @@ from plimsoll.estimating import BYTES_PER_GIB, preset_of
 from plimsoll.model import Reason, Refusal
 from plimsoll.model.api import EnvironmentSpec, Inference, Workspace
 from plimsoll.model.cluster import VolumeClaim, read_claims
-from plimsoll.model.meta import ANYWHERE, Placement, check_volume_source, dig
+from plimsoll.model.meta import Placement, check_volume_source, dig
 from plimsoll.plan.view import ClusterView
-from plimsoll.plan.workspaces.shard import in_shard
 from plimsoll.presets import ModelCatalog, ModelPreset
 from plimsoll.quantity import parse_quantity
 from plimsoll.text import counted, shortlist
@@ -73,21 +71,7 @@ def _unfit(weights: _Volume, inference: Inference, models: ModelCatalog) -> str:
     )
 
 
-def volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
-    """The nodes where the claims of each Workspace are, and KAI's node pool of its pods, by namespace and name."""
-    arguments = (view.by_age, view.settings, view.storage, view.models, view.sharded)
-    return view.known.result("volumes", arguments, partial(_volume_places, view))
-
-
-def _volume_places(view: ClusterView) -> Mapping[tuple[str, str], Placement | NoVolume]:
-    return {
-        workspace.key: _too_small(workspace, view)
-        or view.storage.narrowed(in_shard(workspace, view), workspace.namespace, _claims(workspace, view.settings))
-        for workspace in view.by_age
-    }
-
-
-def _too_small(workspace: Workspace, view: ClusterView) -> NoVolume | None:
+def too_small_volume(workspace: Workspace, view: ClusterView) -> NoVolume | None:
     """A claim whose disk does not hold the model's files."""
     weights, inference = _weights(workspace, view.settings), workspace.spec.inference
     if weights is None or inference is None or _CLAIM not in weights.source:
@@ -103,16 +87,12 @@ def _too_small(workspace: Workspace, view: ClusterView) -> NoVolume | None:
     return NoVolume(str(claim), problem, "use a larger one, or raise spec.resources.requests.storage of the claim")
 
 
-def _claims(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[VolumeClaim]:
+def mounted_claims(workspace: Workspace, environment: EnvironmentSpec) -> Iterator[VolumeClaim]:
+    """Those that its pods mount; without a name: each pod has its own."""
     declared = [volume.source for volume in _volumes(workspace, environment)]
     of_template = dig(workspace.template or {}, "spec.volumes")
     for claim in read_claims([*declared, *(of_template if isinstance(of_template, list) else ())]):
-        yield claim._replace(name="") if claim.ephemeral else claim  # each pod has its own
-
-
-def placement_of(volumes: Placement | NoVolume) -> Placement:
-    """Where the volumes are; anywhere, as long as that is not known."""
-    return ANYWHERE if isinstance(volumes, NoVolume) else volumes
+        yield claim._replace(name="") if claim.ephemeral else claim
 
 
 def unplaced_volume(where: Placement | NoVolume, *, new_nodes: bool) -> Refusal | None:
