@@ -8,7 +8,7 @@ from typing import Any, Final
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.pods import may_be_accelerator
 from plimsoll.cluster.pools import PoolProfiles
-from plimsoll.cluster.queues import QueueTree
+from plimsoll.cluster.queues import QueueTree, node_pool_of
 from plimsoll.explaining.change import Change, Touches, in_place_of
 from plimsoll.explaining.claim_changes import claim_changes
 from plimsoll.explaining.cluster_changes import (
@@ -28,8 +28,8 @@ from plimsoll.model.kai import (
     GPU_FRACTION_DEVICES,
     GPU_MEMORY_SHARE,
     POD_GROUP_NAME,
-    NodePoolLabel,
     PodGroup,
+    SchedulingShard,
     is_share_annotation,
 )
 from plimsoll.model.meta import Placement, Taint, Toleration
@@ -41,6 +41,7 @@ _PREEMPTIBLE: Final = 50
 """The priority of KAI's class `train`."""
 _VALUES: Final = 12
 """Values of one label that are tried."""
+_NO: Final = "(none)"
 _OF_NODES: Final = frozenset(
     {RefusalReason.TOO_LARGE, RefusalReason.CLAIM, RefusalReason.NO_NODE, RefusalReason.BLOCKED, RefusalReason.SURPLUS,
      RefusalReason.GANG, RefusalReason.LIMIT, RefusalReason.NOT_ALLOWED}
@@ -64,6 +65,8 @@ def pod_changes(planned: PlannedDemand, uid: str) -> Iterator[Change]:
     yield from _of_request(snapshot, why.reason, alike)
     if why.reason in (RefusalReason.QUEUE, RefusalReason.GANG):
         yield from _of_queue(snapshot, demand, alike)
+    if why.reason is RefusalReason.NOT_ALLOWED:
+        yield from _of_shard(snapshot, demand, alike)
     if why.reason in _OF_NODES:
         yield from _of_place(snapshot, alike)
         yield from _less(alike)
@@ -96,6 +99,8 @@ class _Alike:
         group = pod.annotations.get(POD_GROUP_NAME, "")
         members = {*demand.pods, *demand.refused, *demand.kept_out}
         self.pod, self.demand = pod, demand
+        self.group = next((each for each in snapshot.pod_groups if group and each.key == (pod.namespace, group)), None)
+        self.node_pool = node_pool_of(pod, snapshot.environment.spec.node_pool_label, self.group)
         self.uids = frozenset(
             uid_of(each)
             for each in snapshot.pods
@@ -118,6 +123,25 @@ class _Alike:
         """`update` has the fields of a pod with the value."""
         return Change(self.name, field, before, values, partial(self._put, update), Touches.WORKLOAD, shown)
 
+    def label(self, key: str, before: str, values: Sequence[str]) -> Change:
+        """Another value of a label of the pods, or none. KAI gives it to their PodGroup when it creates that, and never
+        changes the queue of one."""
+        change = self.change(
+            f"metadata.labels[{key}]", before, values, partial(_labelled, key), lambda value: value or _NO
+        )
+        if self.group is None:
+            return change
+        return replace(change, obj=f"{self.name}, with a new PodGroup", put=partial(self._grouped, change, key))
+
+    def _grouped(self, change: Change, key: str, snapshot: Snapshot, value: str) -> Snapshot:
+        groups = tuple(
+            each.model_copy(update={"queue": value} if key == QUEUE else _labelled(key, each, value))
+            if self.group is not None and each.key == self.group.key
+            else each
+            for each in snapshot.pod_groups
+        )
+        return change.put(snapshot.model_copy(update={"pod_groups": groups}), value)
+
     def _put(self, update: Callable[[Pod, Any], dict[str, Any]], snapshot: Snapshot, value: Any) -> Snapshot:
         pods = tuple(
             each.model_copy(update=update(each, value)) if uid_of(each) in self.uids else each for each in snapshot.pods
@@ -129,25 +153,42 @@ def _of_queue(snapshot: Snapshot, demand: Demand, alike: _Alike) -> Iterator[Cha
     queue, pod = demand.demand_class.queue, alike.pod
     yield from queue_changes(snapshot, queue)
     tree = QueueTree.of(snapshot)
-    label, own = tree.label, tree.label.of(pod.labels)
-    if queue in tree and tree.shard_of(queue) != own:
-        yield alike.change(f"metadata.labels[{label.key}]", own, [tree.shard_of(queue)], partial(_in_shard, label),
-                           lambda value: value or "(none)")  # fmt: skip
-    for name in tree:
-        if name != queue and tree.is_leaf(name) and not tree.broken_at(name):
-            yield replace(alike.change(f"metadata.labels[{QUEUE}]", queue, [name], _with_queue), names_others=True)
+    if queue in tree and tree.shard_of(queue) != alike.node_pool:
+        yield alike.label(tree.label.key, alike.node_pool, [tree.shard_of(queue)])
+    yield from _other_queues(tree, queue, alike)
     if pod.priority >= 100:
         yield alike.change("priority", str(pod.priority), [_PREEMPTIBLE],
                            lambda _, value: {"priority": value, "priority_class": ""})  # fmt: skip
 
 
-def _with_queue(pod: Pod, queue: str) -> dict[str, Any]:
-    return {"labels": {**pod.labels, QUEUE: queue}}
+def _other_queues(tree: QueueTree, queue: str, alike: _Alike) -> Iterator[Change]:
+    for name in tree:
+        if name != queue and tree.is_leaf(name) and not tree.broken_at(name):
+            yield replace(alike.label(QUEUE, queue, [name]), names_others=True)
 
 
-def _in_shard(label: NodePoolLabel, pod: Pod, shard: str) -> dict[str, Any]:
-    labels = {key: value for key, value in pod.labels.items() if key != label.key}
-    return {"labels": labels | ({label.key: shard} if shard else {})}
+def _of_shard(snapshot: Snapshot, demand: Demand, alike: _Alike) -> Iterator[Change]:
+    """Where no scheduler serves its node pool of KAI: another one, with a queue of that, or a scheduler."""
+    key, pools = snapshot.environment.spec.node_pool_label_key, {each.node_pool for each in snapshot.scheduling_shards}
+    if not key or not pools or alike.node_pool in pools:
+        return
+    # The scheduler first: few changes are tried in pairs.
+    yield Change("SchedulingShard (new)", "spec.partitionLabelValue", "", [alike.node_pool], _with_shard,
+                 Touches.CLUSTER, lambda value: value or _NO)  # fmt: skip
+    for pool in sorted(pools):
+        yield alike.label(key, alike.node_pool, [pool])
+    yield from _other_queues(QueueTree.of(snapshot), demand.demand_class.queue, alike)
+
+
+def _with_shard(snapshot: Snapshot, node_pool: str) -> Snapshot:
+    metadata, spec = {"name": node_pool or "default"}, {"partitionLabelValue": node_pool}
+    shard = SchedulingShard.read({"metadata": metadata, "spec": spec})
+    return snapshot.model_copy(update={"scheduling_shards": (*snapshot.scheduling_shards, shard)})
+
+
+def _labelled(key: str, obj: Pod | PodGroup, value: str) -> dict[str, Any]:
+    labels = {name: each for name, each in obj.labels.items() if name != key}
+    return {"labels": labels | ({key: value} if value else {})}
 
 
 def _of_place(snapshot: Snapshot, alike: _Alike) -> Iterator[Change]:

@@ -11,7 +11,7 @@ from plimsoll.model.api import NodeProfileSpec
 from plimsoll.model.dra import DeviceClassSpec, ResourceClaimTemplateSpec
 from plimsoll.model.kai import QueueSpec
 from plimsoll.model.karpenter import NodePoolSpec
-from plimsoll.model.meta import Declared, describe_errors, dig
+from plimsoll.model.meta import Declared, describe_errors, dig, section
 
 _POOL_FIELDS: Final = ("disruption", "limits", "weight", "replicas")
 _NODE_FIELDS: Final = (
@@ -23,6 +23,8 @@ _QUEUE_FIELDS: Final = frozenset(field.alias or name for name, field in QueueSpe
 _PROFILE_FIELDS: Final = frozenset(field.alias or name for name, field in NodeProfileSpec.model_fields.items())
 _CLASS_FIELDS: Final = frozenset(field.alias or name for name, field in DeviceClassSpec.model_fields.items())
 _OF_STACK: Final = ("writeAllAmounts", "name", "namespace")
+_LABELED: Final = ("Queue", "ResourceClaimTemplate")
+"""Kinds whose settings have `labels` of the object, such as KAI's node pool of a Queue."""
 _CLAIMS: Final = ("DeviceClass", "ResourceClaimTemplate")
 _CLAIMS_VERSION: Final = "resource.k8s.io/v1"
 _HELM: Final = "meta.helm.sh/release-name"
@@ -50,12 +52,12 @@ def adopt(manifests: Iterable[Mapping[str, Any]]) -> Adoption:
     """The NodePools, NodeProfiles, Queues, DeviceClasses, ResourceClaimTemplates and Workspaces of KAITO among the
     manifests, each with `import`. Not taken over are NodeProfiles that declare nothing, which the controller made, and
     classes and templates of claims that a chart or a controller made."""
-    settings: dict[str, dict[str, Any]] = {section: {} for section, _ in _CONVERSIONS.values()}
+    settings: dict[str, dict[str, Any]] = {plural: {} for plural, _ in _CONVERSIONS.values()}
     left_out: list[str] = []
     for manifest in sorted(manifests, key=_place):
         if _only_learned(manifest) or _of_others(manifest):
             continue
-        section, convert = _CONVERSIONS[manifest["kind"]]
+        plural, convert = _CONVERSIONS[manifest["kind"]]
         if "deletionTimestamp" in manifest["metadata"]:
             left_out.append(f"{manifest['kind']} {_place(manifest)}: metadata.deletionTimestamp: is being deleted")
             continue
@@ -66,7 +68,8 @@ def adopt(manifests: Iterable[Mapping[str, Any]]) -> Adoption:
         if wrong := _objection(manifest, fields):
             left_out.append(f"{manifest['kind']} {_place(manifest)}: {wrong}")
             continue
-        settings[section][_key(manifest, settings[section])] = {**fields, "import": True}
+        around = {"labels": {**labels}} if (labels := _labels(manifest)) else {}
+        settings[plural][_key(manifest, settings[plural])] = {**around, **fields, "import": True}
     return Adoption({name: objects for name, objects in settings.items() if objects}, left_out)
 
 
@@ -83,6 +86,11 @@ def _of_others(manifest: Mapping[str, Any]) -> bool:
     metadata = manifest["metadata"]
     owned = _HELM in (metadata.get("annotations") or {}) or WORKSPACE in (metadata.get("labels") or {})
     return manifest["kind"] in _CLAIMS and (owned or bool(metadata.get("ownerReferences")))
+
+
+def _labels(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those of the object that its settings declare: they stay once `import` is removed."""
+    return section(manifest, "metadata", "labels") if manifest["kind"] in _LABELED else {}
 
 
 def _node_pool(manifest: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

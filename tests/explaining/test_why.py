@@ -26,7 +26,7 @@ from plimsoll.explaining import (
 )
 from plimsoll.model import Snapshot
 from plimsoll.model.api import GPUDemand
-from plimsoll.model.kai import NODE_POOL, PodGroup
+from plimsoll.model.kai import NODE_POOL, PodGroup, SchedulingShard
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import validate
 from tests.builders import (
@@ -71,6 +71,18 @@ def half(**more: Any) -> Any:
 
 def a_queue_of_shard(name: str, shard: str) -> Any:
     return a_queue(name, parent="").model_copy(update={"labels": {NODE_POOL: shard}})
+
+
+def a_shard(pool: str) -> SchedulingShard:
+    return SchedulingShard.read({"metadata": {"name": pool or "default"}, "spec": {"partitionLabelValue": pool}})
+
+
+def a_group(queue: str, shard: str = "") -> PodGroup:
+    """As KAI makes it: without a label for the node pool ''."""
+    labels = {NODE_POOL: shard} if shard else {}
+    return PodGroup.read(
+        {"metadata": {"name": "g", "namespace": "team", "labels": labels}, "spec": {"queue": queue, "minMember": 1}}
+    )
 
 
 BLOCKED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
@@ -124,6 +136,47 @@ BLOCKED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         {},
         "Pod team/pod: metadata.labels[kai.scheduler/node-pool]: n -> (none)",
     ),
+    "NotAllowed, no SchedulingShard": (
+        (
+            pool(more_labels={NODE_POOL: "n"}),
+            half(queue="a", more_labels={NODE_POOL: "n"}),
+            a_queue_of_shard("a", "n"),
+            a_shard(""),
+        ),
+        {},
+        "SchedulingShard (new): spec.partitionLabelValue: (absent) -> n",
+    ),
+    "NotAllowed, no SchedulingShard of the nodes without a label": (
+        (pool(), half(queue="a"), a_queue("a", parent=""), a_shard("n")),
+        {},
+        "SchedulingShard (new): spec.partitionLabelValue: (absent) -> (none)",
+    ),
+    "Queue, a typo in the node pool": (
+        (
+            pool(more_labels={NODE_POOL: "n"}),
+            half(queue="a", more_labels={NODE_POOL: "m"}),
+            a_queue_of_shard("a", "n"),
+            a_shard("n"),
+        ),
+        {},
+        "Pod team/pod: metadata.labels[kai.scheduler/node-pool]: m -> n",
+    ),
+    "Queue, a typo in the node pool of a PodGroup": (
+        (
+            pool(more_labels={NODE_POOL: "n"}),
+            half(queue="a", pod_group_name="g"),
+            a_group("a", "m"),
+            a_queue_of_shard("a", "n"),
+            a_shard("n"),
+        ),
+        {},
+        "Pod team/pod, with a new PodGroup: metadata.labels[kai.scheduler/node-pool]: m -> n",
+    ),
+    "Queue, another one of a PodGroup": (
+        (pool(), half(queue="typo", pod_group_name="g"), a_group("typo"), a_queue("root", parent=""), a_queue("a")),
+        {},
+        "Pod team/pod, with a new PodGroup: metadata.labels[kai.scheduler/queue]: typo -> a",
+    ),
     "TooLarge": (
         (pool(), a_waiting_pod(gpu_memory="30000")),
         {},
@@ -173,6 +226,20 @@ def test_two_changes_are_proven_together_where_none_helps_alone() -> None:
     assert set(changes(chain)) == {
         "Environment test: spec.limits.gpus: 0 -> 1",
         "NodePool l4: spec.limits[nvidia.com/gpu]: 0 -> 1",
+    }
+
+
+@pytest.mark.parametrize("group", [(), (a_group("a", "n"),)])
+def test_another_node_pool_of_kai_takes_another_queue(group: tuple[PodGroup, ...]) -> None:
+    """The queue is of the node pool without a scheduler, and no node has its label."""
+    objects = (a_queue_of_shard("a", "n"), a_queue("b", parent=""), a_shard(""), *group)
+    labels = {NODE_POOL: "n"}
+    chain = chain_of(pool(), half(queue="a", more_labels=labels, pod_group_name="g" if group else ""), *objects)
+    assert [len(each.changes) for each in chain.remedies] == [2]
+    said = {text.partition(": ")[2] for text in changes(chain)}
+    assert said == {
+        "metadata.labels[kai.scheduler/node-pool]: n -> (none)",
+        "metadata.labels[kai.scheduler/queue]: a -> b",
     }
 
 

@@ -175,6 +175,31 @@ def test_classes_and_templates_that_a_stack_would_refuse_or_change_are_left_out(
     assert field in found.left_out[0]
 
 
+def test_labels_of_queues_and_templates_of_claims_are_declared() -> None:
+    """They stay once `import` is removed, and the queue stays in its node pool of KAI."""
+    labels = {"kai.scheduler/node-pool": "a100", "team": "ml"}
+    queue = {"kind": "Queue", "metadata": {"name": "q", "labels": labels}, "spec": {}}
+    found = adopt([queue, claims("ResourceClaimTemplate", CLAIMED, labels=labels), pool()])
+    assert found.left_out == []
+    settings = settings_of({"layer": "objects", **found.settings})
+    assert settings.queues["q"].labels == settings.resource_claim_templates["gpus"].labels == labels
+    for kind, name in (("queues", "q"), ("resourceClaimTemplates", "gpus")):
+        del found.settings[kind][name]["import"]
+    made = declared(
+        run,
+        config={f"plimsoll:{name}": json.dumps(value) for name, value in found.settings.items()}
+        | {"plimsoll:layer": "objects"},
+    )
+    for kind in ("Queue", "ResourceClaimTemplate"):
+        assert manifest(made, kind)["metadata"]["labels"] == labels
+
+
+@pytest.mark.parametrize("labels", [None, {}, [], "a"])
+def test_a_queue_without_labels_declares_none(labels: object) -> None:
+    queue = {"kind": "Queue", "metadata": {"name": "q", "labels": labels}, "spec": {}}
+    assert "labels" not in adopt([queue]).settings["queues"]["q"]
+
+
 def test_workspaces_of_the_same_name_are_all_written() -> None:
     joined = kaito("a")
     joined["metadata"]["name"] = "b-phi"
