@@ -75,10 +75,7 @@ def fair_shares(
 
     `requested` is what the pods of each queue request, bound or not; it counts for all ancestors of the queue.
     """
-    requests = dict.fromkeys(tree, NOTHING)
-    for name, amount in requested.items():
-        for above in tree.path_to_root(name):
-            requests[above] += amount
+    requests = tree.with_descendants(requested)
     shares: dict[str, Amount] = {}
     levels = [(totals.get(shard, NOTHING), roots) for shard, roots in tree.shards.items()]
     while levels:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeGuard
 
-from plimsoll.cluster.queues.amount import MILLI, Resource
+from plimsoll.cluster.queues.amount import MILLI, NOTHING, Amount, Resource
 from plimsoll.model import Snapshot
 from plimsoll.model.kai import NODE_POOL_LABEL, UNLIMITED, NodePoolLabel, Queue
 from plimsoll.model.meta import section
@@ -104,6 +104,14 @@ class QueueTree:
                 at = "" if self._is_of_other_shard(at, parent) else parent
             known = self._lineages[name] = tuple(found)
         return known
+
+    def with_descendants(self, amounts: Mapping[str, Amount]) -> dict[str, Amount]:
+        """What each queue has with all of its descendants, of what queues have themselves."""
+        found = dict.fromkeys(self, NOTHING)
+        for queue, amount in amounts.items():
+            for name in self.path_to_root(queue):
+                found[name] += amount
+        return found
 
     def broken_at(self, name: str) -> str:
         """Why a queue does not reach a root: a missing parent or a cycle; empty if it does."""

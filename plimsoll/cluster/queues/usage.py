@@ -99,9 +99,9 @@ class IncrementalUsage:
             totals=totals,
             running=tuple(each for each in own if each.node),
             pending=tuple(each for each in own if not each.node),
-            allocated=_with_descendants(tree, used),
-            non_preemptible=_with_descendants(tree, {name: load.non_preemptible for name, load in loads.items()}),
-            waiting=_with_descendants(tree, waiting),
+            allocated=tree.with_descendants(used),
+            non_preemptible=tree.with_descendants({name: load.non_preemptible for name, load in loads.items()}),
+            waiting=tree.with_descendants(waiting),
             loads=loads,
             fair=fair_shares(tree, totals, wanted, past),
             warnings=(
@@ -132,11 +132,3 @@ def _misread(tree: QueueTree) -> Iterator[str]:
                 yield f"Queue {name}: {fault.message}; it counts as 0"
             elif fault.field == "spec.priority":
                 yield f"Queue {name}: {fault.message}; it counts as {tree.priority(name)}"
-
-
-def _with_descendants(tree: QueueTree, by_name: Mapping[str, Amount]) -> dict[str, Amount]:
-    amounts = dict.fromkeys(tree, NOTHING)
-    for queue, amount in by_name.items():
-        for name in tree.path_to_root(queue):
-            amounts[name] += amount
-    return amounts
