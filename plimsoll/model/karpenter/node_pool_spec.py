@@ -4,9 +4,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from plimsoll.labels import is_label_key, is_label_value
+from plimsoll.labels import is_label_key
 from plimsoll.model.api import DeclaredTaint, NodeClassRef
-from plimsoll.model.meta import Declared, changes_by_itself
+from plimsoll.model.meta import Declared, Labels, changes_by_itself
 from plimsoll.quantity import parse_quantity
 
 Duration = Annotated[str, Field(pattern=r"^([0-9]+(s|m|h))+$")]
@@ -81,7 +81,7 @@ class NodePoolSpec(Declared):
 
     requirements: tuple[NodeRequirement, ...] = Field(default=(), max_length=100)
     node_class_ref: NodeClassRef
-    labels: dict[str, str] = Field(default_factory=dict)
+    labels: Labels = Field(default_factory=dict)
     """Labels of the nodes."""
     annotations: dict[str, str] = Field(default_factory=dict)
     """Annotations of the nodes."""
@@ -111,14 +111,6 @@ class NodePoolSpec(Declared):
                     "the pool: put it on the NodePool itself, or leave it out"
                 )
         return texts
-
-    @field_validator("labels")
-    @classmethod
-    def _label_values(cls, labels: dict[str, str]) -> dict[str, str]:
-        for key, value in labels.items():
-            if not is_label_value(value):
-                raise ValueError(f"{key}: {value!r} is not a label value (at most 63 of A-Z a-z 0-9 - _ .)")
-        return labels
 
     @field_validator("limits")
     @classmethod
