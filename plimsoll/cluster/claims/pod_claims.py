@@ -75,20 +75,19 @@ class PodClaims:
         )
 
     def _held(self, pod: Pod, source: ResourceClaim | ResourceClaimTemplate | None) -> int:
-        """GPUs that a pod on a node has by a claim; as many as that asks for while its devices are not seen. Of several
-        pods, the first by name has them that is on a node: others may have ended, or be on none yet."""
+        """GPUs that a pod has by a claim, which the scheduler allocates before the pod has a node; as many as the claim
+        asks for while its devices are not seen."""
         if isinstance(source, ResourceClaim) and source.allocated:
-            users = (name for name in source.pods if (pod.namespace, name) in self._on_nodes)
-            first = min(users, default=pod.name) == pod.name
-            return sum(each.driver in GPU_DRIVERS for each in source.devices) if first else 0
+            return sum(each.driver in GPU_DRIVERS for each in source.devices) if self._has(pod, source) else 0
         return source.request.gpus_in_queue if source is not None else 0
 
-    def _held_before(self, pod: Pod, claim: ResourceClaim) -> int:
-        """GPUs that a claim has while no pod with it is on a node: the scheduler allocates before it binds. Of several
-        pods, the oldest has them."""
-        on_node = any((pod.namespace, name) in self._on_nodes for name in claim.pods)
-        counts = not on_node and self._first_of(claim, pod) is None
-        return sum(each.driver in GPU_DRIVERS for each in claim.devices) if counts else 0
+    def _has(self, pod: Pod, claim: ResourceClaim) -> bool:
+        """Whether the devices of a claim count for this one of its pods: the first by name of those on a node, as
+        others may have ended; where none is on a node, the oldest."""
+        on_nodes = [name for name in claim.pods if (pod.namespace, name) in self._on_nodes]
+        if on_nodes or pod.node_name:
+            return min(on_nodes, default=pod.name) == pod.name
+        return self._first_of(claim, pod) is None
 
     def again(self, pod: Pod) -> ClaimedDevices:
         """What the pod's claims would ask for if it were created again elsewhere, without what it has now. A claim that
@@ -142,7 +141,7 @@ class PodClaims:
                 problem=f"its ResourceClaim {name} has devices already, and the pod can only run where these are",
                 hint="make room on that node, or delete the claim",
                 requests=(claim.request,),
-                held=self._held_before(pod, claim),
+                held=self._held(pod, claim),
             )
         if claim is None and not named.template:
             return _no_claim(pod, name)

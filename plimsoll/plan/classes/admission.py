@@ -115,11 +115,11 @@ def refused_by_gate(
     """
     refused = _never_admitted(gate, requested, gangs)
     gate.count(requested, refused)
-    limited = gate.limits is not None and gate.limits.bounded
+    bounded = gate.limits is not None and gate.limits.bounded
 
     def rank(uid: str) -> tuple[bool, int, str, str]:
         pod = pods[uid].pod
-        return limited and gated(pod), -requested[uid].priority, pod.creation_timestamp, uid
+        return bounded and gated(pod), -requested[uid].priority, pod.creation_timestamp, uid
 
     for members, after in in_order(requested.keys() - refused.keys(), gangs, rank):
         if why := refused.get(after) or gate.admit([requested[uid] for uid in members]):
