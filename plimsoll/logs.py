@@ -1,6 +1,10 @@
 """The log on standard error."""
 
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 
 def log_to_stderr() -> None:
@@ -24,4 +28,14 @@ def log_to_stderr() -> None:
         wrapper_class=structlog.make_filtering_bound_logger("info"),
         # Evaluated for each line: sys.stderr may change.
         logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),
+    )
+
+
+def log_retry(state: "RetryCallState") -> None:
+    """Writes that a round failed and is tried again; for `before_sleep` of tenacity."""
+    import structlog
+
+    error = state.outcome.exception() if state.outcome is not None else None
+    structlog.get_logger(__name__).error(
+        "round failed: trying again", error=str(error), attempt=state.attempt_number, next_seconds=state.upcoming_sleep
     )

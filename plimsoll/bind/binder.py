@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 import structlog
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential
+from tenacity import Retrying, retry_if_exception_type, wait_exponential
 
 from plimsoll.bind.cluster_cache import ClusterCache
 from plimsoll.bind.kai import refuse_beside_kai
@@ -14,6 +14,7 @@ from plimsoll.bind.planning import BindPlanner
 from plimsoll.bind.step_writer import StepWriter
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, ConnectionFailedError, RequestError
+from plimsoll.logs import log_retry
 from plimsoll.model.api import BinderSettings
 from plimsoll.observe.cluster import NotSyncedError
 from plimsoll.stop_request import StopRequest
@@ -83,7 +84,7 @@ class ShareBinder:
             wait=wait_exponential(multiplier=0.5, max=30.0),
             sleep=self.stopping.sleep,
             stop=lambda _: self.stopping.requested,
-            before_sleep=_log_retry,
+            before_sleep=log_retry,
             reraise=True,
         )
         with suppress(ConnectionFailedError, RequestError, NotSyncedError):
@@ -107,10 +108,3 @@ class ShareBinder:
             return RETRY_SECONDS  # the watch usually delivers the writes before this
         due = self._looked_for_kai + RESYNC_SECONDS - now
         return max(0.0, due if plan.next_deadline is None else min(due, plan.next_deadline - now + 0.05))
-
-
-def _log_retry(state: RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome is not None else None
-    log.error(
-        "round failed: trying again", error=str(error), attempt=state.attempt_number, next_seconds=state.upcoming_sleep
-    )

@@ -3,17 +3,15 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential
 
 from plimsoll.apply import LeaseLostError
 from plimsoll.errors import PlimsollError
+from plimsoll.logs import log_retry
 from plimsoll.loop.environments import EnvironmentChangedError
 from plimsoll.stop_request import StopRequest
 
 MAXIMUM_WAIT_SECONDS: Final = 60.0
-
-log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -30,7 +28,7 @@ def retried(call: Callable[[], T], stopping: StopRequest, on_failure: Callable[[
         error = state.outcome.exception() if state.outcome is not None else None
         if isinstance(error, PlimsollError):
             on_failure(error)
-        _log(state)
+        log_retry(state)
 
     retrying = Retrying(
         retry=retry_if_exception(_may_pass),
@@ -50,10 +48,3 @@ def retried(call: Callable[[], T], stopping: StopRequest, on_failure: Callable[[
 
 def _may_pass(error: BaseException) -> bool:
     return isinstance(error, PlimsollError) and not isinstance(error, LeaseLostError | EnvironmentChangedError)
-
-
-def _log(state: RetryCallState) -> None:
-    error = state.outcome.exception() if state.outcome is not None else None
-    log.error(
-        "round failed: trying again", error=str(error), attempt=state.attempt_number, next_seconds=state.upcoming_sleep
-    )
