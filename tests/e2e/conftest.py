@@ -5,14 +5,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-import yaml
 
 from demo.stage import Stage, declare
 from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
-from plimsoll.sandbox.parts import part
 from tests.awaiting import await_condition
 from tests.e2e.admission.objects import prepare_admission
+from tests.e2e.cluster.kinds import define_karpenter_kinds
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.nodes import bring_nodes
 from tests.e2e.cluster.sandboxes import take_down_sandboxes, up_sandbox
@@ -105,8 +104,7 @@ def claims_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
     """A cluster with the CRD NodeClaim and without a controller for it."""
     for sandbox in up_sandbox("claims", karpenter=False):
         with closing(Kube(sandbox.kubeconfig)) as cluster:
-            for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
-                cluster.apply(yaml.safe_load(path.read_text()))
+            define_karpenter_kinds(cluster)
             await_condition(lambda: _is_served(cluster), message="NodeClaims served")
         yield sandbox
 

@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import yaml
-
 from plimsoll.components import rule_policies
 from plimsoll.components.admission import AdmissionPolicy
-from plimsoll.sandbox.parts import part
-from tests.e2e.cluster.kinds import await_served, define_kinds
+from tests.e2e.cluster.kinds import await_served, define_karpenter_kinds, define_kinds
 from tests.e2e.cluster.kube import Kube
 
 ADMISSION = "admissionregistration.k8s.io/v1"
@@ -22,8 +19,7 @@ KINDS = (
 def prepare_admission(cluster: Kube) -> None:
     """Creates the CRDs and the policies."""
     define_kinds(cluster)
-    for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
-        cluster.apply(yaml.safe_load(path.read_text()))
+    define_karpenter_kinds(cluster)
     for kind in ("Workspace", "InferenceSet"):
         cluster.apply(_of_kaito(kind))
     await_served(cluster, KINDS)

@@ -25,24 +25,40 @@ CLAIM = ("karpenter.sh/v1", "NodeClaim")
 LEASE = ("coordination.k8s.io/v1", "Lease", "plimsoll", NAMESPACE)
 
 
+def declare_policies(cluster: Kube) -> None:
+    for name, admission in one_writer_policies().items():
+        declare_admission(cluster, name, admission)
+
+
+def declare_account(cluster: Kube) -> None:
+    """The controller's account, with every right."""
+    named = {"name": SERVICE_ACCOUNT, "namespace": NAMESPACE}
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named})
+    cluster.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "one-writer"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", **named}],
+        }
+    )
+
+
+def hold(cluster: Kube, name: str, uid: str) -> None:
+    """The pod with this name and UID holds the Lease."""
+    metadata = {"name": LEASE[2], "namespace": NAMESPACE}
+    spec = {"holderIdentity": f"{name}_1_0a1b2c3d.{uid}"}
+    cluster.apply({"apiVersion": LEASE[0], "kind": LEASE[1], "metadata": metadata, "spec": spec})
+
+
 @pytest.fixture(scope="module")
 def cluster(admission_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
     """The policies, in effect, and the controller's account with every right."""
     with closing(Kube(admission_sandbox.kubeconfig)) as kube:
-        for name, admission in one_writer_policies().items():
-            declare_admission(kube, name, admission)
-        kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        named = {"name": SERVICE_ACCOUNT, "namespace": NAMESPACE}
-        kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named})
-        kube.apply(
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": "one-writer"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-                "subjects": [{"kind": "ServiceAccount", **named}],
-            }
-        )
+        declare_policies(kube)
+        declare_account(kube)
         _await_in_effect(admission_sandbox, kube, tmp_path_factory.mktemp("account"))
         yield kube
         for name in one_writer_policies():
@@ -52,13 +68,16 @@ def cluster(admission_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 
 def _await_in_effect(sandbox: Sandbox, cluster: Kube, folder: Path) -> None:
     """Returns when the apiserver refuses the account, while a pod that does not exist holds the Lease."""
-    metadata = {"name": LEASE[2], "namespace": NAMESPACE}
-    spec = {"holderIdentity": f"gone_1_0a1b2c3d.{uuid.UUID(int=0)}"}
-    cluster.apply({"apiVersion": LEASE[0], "kind": LEASE[1], "metadata": metadata, "spec": spec})
+    hold(cluster, "gone", str(uuid.UUID(int=0)))
     with closing(acting_as(sandbox.kubeconfig, cluster.token(NAMESPACE, SERVICE_ACCOUNT), folder)) as account:
-        for manifest in (a_claim("probe"), a_service("probe", **{SHARD: "capacity-prod-0"})):
+        for manifest in a_write_for_each():
             await_condition(partial(_refused, account, manifest), 60, "the policies are in effect")
     cluster.delete(*LEASE)
+
+
+def a_write_for_each() -> tuple[Manifest, Manifest]:
+    """One write for each of the two policies."""
+    return a_claim("probe"), a_service("probe", **{SHARD: "capacity-prod-0"})
 
 
 def _refused(account: Kube, manifest: Manifest) -> bool:

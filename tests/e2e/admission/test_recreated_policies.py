@@ -7,26 +7,30 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import yaml
 
 from plimsoll.components import NAMESPACE
 from plimsoll.components.admission import one_writer_policies
 from plimsoll.kube import RequestError
-from plimsoll.labels import SHARD
 from plimsoll.sandbox import Sandbox
-from plimsoll.sandbox.parts import part
 from tests.awaiting import await_condition
-from tests.e2e.admission.objects import ADMISSION, declare_admission
-from tests.e2e.admission.test_one_writer import CLAIM, LEASE, SERVICE_ACCOUNT, a_claim, a_pod, a_service
-from tests.e2e.cluster.kinds import await_served
+from tests.e2e.admission.objects import ADMISSION
+from tests.e2e.admission.test_one_writer import (
+    CLAIM,
+    SERVICE_ACCOUNT,
+    a_pod,
+    a_write_for_each,
+    declare_account,
+    declare_policies,
+    hold,
+)
+from tests.e2e.cluster.kinds import await_served, define_karpenter_kinds
 from tests.e2e.cluster.kube import Kube, Manifest, acting_as
 from tests.e2e.cluster.restoring import start_again, stop_control_plane
 from tests.e2e.cluster.sandboxes import up_sandbox
 
 pytestmark = pytest.mark.e2e
 
-WRITES = (a_claim("probe"), a_service("probe", **{SHARD: "capacity-prod-0"}))
-"""One write for each of the two policies."""
+WRITES = a_write_for_each()
 
 
 @pytest.fixture
@@ -38,22 +42,10 @@ def sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 @pytest.fixture
 def cluster(sandbox: Sandbox) -> Iterator[Kube]:
     """The controller's account has every right."""
-    named = {"name": SERVICE_ACCOUNT, "namespace": NAMESPACE}
     with closing(Kube(sandbox.kubeconfig)) as kube:
-        for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
-            kube.apply(yaml.safe_load(path.read_text()))
+        define_karpenter_kinds(kube)
         await_served(kube, [CLAIM])
-        kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-        kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": named})
-        kube.apply(
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": "one-writer"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-                "subjects": [{"kind": "ServiceAccount", **named}],
-            }
-        )
+        declare_account(kube)
         yield kube
 
 
@@ -72,34 +64,21 @@ def _refusal(account: Kube, manifest: Manifest) -> str:
     return ""
 
 
-def hold(cluster: Kube, pod: Manifest) -> None:
-    """The pod holds the Lease."""
-    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-    metadata = {"name": LEASE[2], "namespace": NAMESPACE}
-    spec = {"holderIdentity": f"{name}_1_0a1b2c3d.{uid}"}
-    cluster.apply({"apiVersion": LEASE[0], "kind": LEASE[1], "metadata": metadata, "spec": spec})
-
-
-def declare(cluster: Kube) -> None:
-    for name, admission in one_writer_policies().items():
-        declare_admission(cluster, name, admission)
-
-
 def test_the_former_holder_alone_is_admitted_until_the_apiserver_is_restarted(
     sandbox: Sandbox, cluster: Kube, tmp_path: Path
 ) -> None:
     former, successor = cluster.create(a_pod("former")), cluster.create(a_pod("successor"))
     told = partial(refusals, sandbox, cluster, folder=tmp_path)
-    hold(cluster, former)
-    declare(cluster)
+    hold(cluster, former["metadata"]["name"], former["metadata"]["uid"])
+    declare_policies(cluster)
     await_condition(lambda: all(told(successor)) and not any(told(former)), 120, "the policies are in effect")
 
     for name in one_writer_policies():
         cluster.delete(ADMISSION, "ValidatingAdmissionPolicyBinding", name)
         cluster.delete(ADMISSION, "ValidatingAdmissionPolicy", name)
     await_condition(lambda: not any(told(successor)), 120, "nothing is fenced")
-    hold(cluster, successor)
-    declare(cluster)
+    hold(cluster, successor["metadata"]["name"], successor["metadata"]["uid"])
+    declare_policies(cluster)
     await_condition(lambda: all(told(successor)), 120, "the policies are in effect again")
     for why in told(successor):
         assert "is held by former_1_" in why, "the Lease as it was"

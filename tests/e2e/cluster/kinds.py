@@ -1,10 +1,13 @@
-"""Plimsoll's CRDs in a cluster, without the foundation's other objects."""
+"""CRDs of Plimsoll, without the foundation's other objects, and of Karpenter, without Karpenter."""
 
 from collections.abc import Iterable
 from functools import partial
 
+import yaml
+
 from plimsoll.components.specs import definitions
 from plimsoll.kube import RequestError
+from plimsoll.sandbox.parts import part
 from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube
 
@@ -16,6 +19,12 @@ def define_kinds(cluster: Kube) -> None:
     for definition in definitions():
         cluster.apply(definition)
     await_served(cluster, ((_API, "Workspace"), (_API, "Environment")))
+
+
+def define_karpenter_kinds(cluster: Kube) -> None:
+    """Creates the CRDs of Karpenter; they may not be served yet."""
+    for path in sorted((part("karpenter").cached / "crds/karpenter").glob("*.yaml")):
+        cluster.apply(yaml.safe_load(path.read_text()))
 
 
 def await_served(cluster: Kube, kinds: Iterable[tuple[str, str]]) -> None:
