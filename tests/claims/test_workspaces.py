@@ -28,6 +28,16 @@ def a_workspace(**resource: Any) -> Manifest:
     }
 
 
+def with_new_nodes(**spec: str) -> Manifest:
+    """An Environment that has nodes provisioned."""
+    return {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "Environment",
+        "metadata": {"name": "dev"},
+        "spec": {"nodeAutoProvisioning": "enabled", **spec},
+    }
+
+
 def nodes(*counts: int, attributes: dict[str, Any] | None = None) -> list[Manifest]:
     found = []
     for number, count in enumerate(counts):
@@ -64,15 +74,11 @@ def test_nodes_that_cannot_serve_are_refused(
 
 
 def test_node_claims_ask_for_no_extended_resource_there(tmp_path: Path) -> None:
-    environment = {
-        "apiVersion": "plimsoll.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "dev"},
-        "spec": {"nodeAutoProvisioning": "enabled"},
-    }
     profile = a_profile(strings={"productName": "NVIDIA L4"})
     for objects, asked in (([profile], set()), ([], {"nvidia.com/gpu"})):
-        snapshot = snapshot_of(tmp_path, environment, SERVED, a_node_pool(), a_workspace(instanceType=FOUR), *objects)
+        snapshot = snapshot_of(
+            tmp_path, with_new_nodes(), SERVED, a_node_pool(), a_workspace(instanceType=FOUR), *objects
+        )
         created = plan(snapshot, validate(snapshot), datetime(2026, 1, 1, tzinfo=UTC)).creations
         (claim,) = [each.manifest for each in created if each.key.kind == "NodeClaim"]
         requests = claim["spec"].get("resources", {}).get("requests", {})
@@ -137,12 +143,7 @@ def test_a_template_follows_the_devices_of_the_nodes(tmp_path: Path) -> None:
 
 def test_a_static_node_pool_has_the_nodes_of_claims(tmp_path: Path) -> None:
     """Karpenter makes its nodes without a request of GPUs; the workload follows once devices are published."""
-    environment = {
-        "apiVersion": "plimsoll.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "dev"},
-        "spec": {"nodeAutoProvisioning": "enabled", "provisioner": "static-nodepool"},
-    }
+    environment = with_new_nodes(provisioner="static-nodepool")
     profile = a_profile(strings={"productName": "NVIDIA L4"})
     made = created(tmp_path, environment, a_class(), profile, a_node_pool(), by_claim(instanceType=FOUR))
     assert made.keys() == {"NodePool"}
@@ -203,15 +204,9 @@ def test_a_template_claims_the_gpus_of_other_vendors(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [FOUR, "Standard_ND96isr_MI300X_v5", "Standard_ND96_MI250_v5"])
 def test_new_nodes_are_of_types_of_other_vendors_too(tmp_path: Path, name: str) -> None:
     """Whether the catalog has the type, or knows by its name only whose GPUs it has."""
-    environment = {
-        "apiVersion": "plimsoll.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "dev"},
-        "spec": {"nodeAutoProvisioning": "enabled"},
-    }
     devices: dict[str, Any] = {"driver": "gpu.amd.com", "count": 8, "strings": AMD, "capacity": {"memory": "196592Mi"}}
     of_amd = a_class("gpu.amd.com", "device.driver == 'gpu.amd.com'")
-    given = [environment, of_amd, a_profile(name, **devices), a_node_pool(types=(name,))]
+    given = [with_new_nodes(), of_amd, a_profile(name, **devices), a_node_pool(types=(name,))]
     made = created(tmp_path, *given, by_claim(instanceType=name))
     assert made.keys() == {"NodeClaim"}
     assert "amd.com/gpu" not in str(made["NodeClaim"]["spec"])
@@ -253,14 +248,8 @@ def test_presets_claim_gpus_of_nvidia(tmp_path: Path) -> None:
 def test_new_nodes_are_of_types_whose_gpus_pods_get_as_they_ask(
     tmp_path: Path, objects: list[Manifest], said: str
 ) -> None:
-    environment = {
-        "apiVersion": "plimsoll.dev/v1alpha1",
-        "kind": "Environment",
-        "metadata": {"name": "dev"},
-        "spec": {"nodeAutoProvisioning": "enabled"},
-    }
     own = [] if objects[-1]["kind"] == "Workspace" else [by_claim(instanceType=FOUR)]
-    manifests = [environment, *objects, a_node_pool(), *own]
+    manifests = [with_new_nodes(), *objects, a_node_pool(), *own]
     (verdict,) = validate(snapshot_of(tmp_path, *manifests))
     assert verdict.accepted is not bool(said), verdict.message
     assert said in verdict.message
