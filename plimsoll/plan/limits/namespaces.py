@@ -55,21 +55,21 @@ def namespace_use(view: ClusterView) -> NamespaceUse:
             "GPUs by namespace", (pods, node, settings), partial(_held, pods, node, settings), subject=name
         )
         found.update(held)
-    let: dict[str, Released] = {}
+    ungated: dict[str, Released] = {}
     for pod in view.observed.pods:
         if pod.node_name:
             continue
         if pod.claimed is not None and pod.claimed.held:
             found[pod.namespace, ""] += pod.claimed.held * GPU_MILLI
         if released(pod) and not is_ours(pod, settings.demand):
-            let[uid_of(pod)] = Released(pod, _most(pod, settings))
+            ungated[uid_of(pod)] = Released(pod, _most(pod, settings))
     own = {
         workspace_key(holding.workspace): sum(
             gpus_held(pod, host, settings) for pod, host in zip(holding.pods, holding.hosts, strict=True)
         )
         for holding in view.holdings.values()
     }
-    return NamespaceUse(dict(found), {owner: milli for owner, milli in own.items() if milli}, let)
+    return NamespaceUse(dict(found), {owner: milli for owner, milli in own.items() if milli}, ungated)
 
 
 def _most(pod: Pod, settings: EnvironmentSpec) -> Mapping[str, Milli] | None:
