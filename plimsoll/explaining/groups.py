@@ -29,7 +29,7 @@ def why_demand(planned: PlannedDemand, name: str) -> Chain:
     links.append(queue_link(planned.snapshot, demand.demand_class.queue, demand.queue_refusal))
     links += _places(planned, [demand])
     if status.objects and not planned.withheld_of(demand):
-        links += order_links(status)
+        links += order_links(planned, status)
     return Chain(f"GPUDemand {name}", tuple(links), remedies(planned, _uids([demand])))
 
 

@@ -66,17 +66,13 @@ def pod_changes(planned: PlannedDemand, uid: str) -> Iterator[Change]:
     if why.reason in (RefusalReason.QUEUE, RefusalReason.GANG):
         yield from _of_queue(snapshot, demand, alike)
     if why.reason is RefusalReason.NOT_ALLOWED:
-        yield from _of_shard(snapshot, demand, alike)
+        yield from _of_access(snapshot, demand, alike)
     if why.reason in _OF_NODES:
         yield from _of_place(snapshot, alike)
         yield from _less(alike)
         yield from type_changes(snapshot)
     if why.reason in (RefusalReason.NOT_ALLOWED, RefusalReason.LIMIT, RefusalReason.GANG):
         yield from limit_changes(snapshot, pod.namespace)
-    if why.reason is RefusalReason.NOT_ALLOWED:
-        yield setting(snapshot, "demand.without_queue", ["allow"], "demand.withoutQueue", settings.without_queue)
-        yield alike.change("spec.schedulerName", pod.scheduler_name, [snapshot.environment.spec.queue_scheduler],
-                           lambda each, value: {"scheduler_name": value})  # fmt: skip
     if why.reason is RefusalReason.LIMIT:
         most = settings.classes_per_namespace
         larger = range(most + 1, min(most + MOST, 10_000) + 1)
@@ -165,6 +161,16 @@ def _other_queues(tree: QueueTree, queue: str, alike: _Alike) -> Iterator[Change
     for name in tree:
         if name != queue and tree.is_leaf(name) and not tree.broken_at(name):
             yield replace(alike.label(QUEUE, queue, [name]), names_others=True)
+
+
+def _of_access(snapshot: Snapshot, demand: Demand, alike: _Alike) -> Iterator[Change]:
+    yield from _of_shard(snapshot, demand, alike)
+    without_queue = snapshot.environment.spec.demand.without_queue
+    yield setting(snapshot, "demand.without_queue", ["allow"], "demand.withoutQueue", without_queue)
+    yield alike.change("spec.schedulerName", alike.pod.scheduler_name, [snapshot.environment.spec.queue_scheduler],
+                       lambda _, value: {"scheduler_name": value})  # fmt: skip
+    if not demand.demand_class.queue:
+        yield from _other_queues(QueueTree.of(snapshot), "", alike)
 
 
 def _of_shard(snapshot: Snapshot, demand: Demand, alike: _Alike) -> Iterator[Change]:

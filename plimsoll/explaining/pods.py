@@ -146,7 +146,7 @@ def _placed(planned: PlannedDemand, uid: str, demand: Demand) -> Iterator[Link]:
     status = planned.statuses[demand.name]
     if uid not in demand.on_new:
         yield Link(Step.PLACE, State.PASSED, "nodes that are requested suffice for it")
-        yield from order_links(status)
+        yield from order_links(planned, status)
         return
     new = planned.plan.nodes[demand.on_new[uid]]
     of_pool = f" of NodePool {new.node_pool}" if new.node_pool else ""
@@ -159,7 +159,7 @@ def _placed(planned: PlannedDemand, uid: str, demand: Demand) -> Iterator[Link]:
     elif withheld := withheld_links(planned.withheld_of(demand)):
         yield from withheld
     else:
-        yield from order_links(status)
+        yield from order_links(planned, status)
     yield _price(planned, new)
     yield Link(
         Step.END, State.PASSED, "the request is withdrawn once no pod needs it; Karpenter removes the empty node"
@@ -188,12 +188,18 @@ def withheld_links(withheld: Iterable[Withheld]) -> list[Link]:
     return [Link(Step.ORDER, State.BLOCKED, str(each), StepReason.WITHHELD) for each in withheld]
 
 
-def order_links(status: GPUDemandStatus) -> Iterator[Link]:
+def order_links(planned: PlannedDemand, status: GPUDemandStatus) -> Iterator[Link]:
     """The request of a demand, and what is answered."""
     state = State.BLOCKED if status.phase in _REFUSED else State.WAITING
-    names = [f"{each.kind} {each.namespace}/{each.name}".replace(" /", " ") for each in status.objects]
-    ends = f", given up at {status.deadline}" if status.deadline else ""
-    text = f"{shortlist(names)}{ends}" if names else "the next round of the controller requests it"
+    created = {each.key.of_demand for each in planned.creations}
+    names: dict[bool, list[str]] = {}
+    for each in status.objects:
+        names.setdefault(each in created, []).append(f"{each.kind} {each.namespace}/{each.name}".replace(" /", " "))
+    parts = [f"the next round of the controller requests {shortlist(names[True]) if True in names else 'it'}"]
+    if False in names:
+        ends = f", given up at {status.deadline}" if status.deadline else ""
+        parts = [f"{shortlist(names[False])}{ends}", *(parts if True in names else ())]
+    text = "; ".join(parts)
     if status.failures:
         text += f"; failed {counted(status.failures, 'time')} in a row"
     yield Link(Step.ORDER, State.WAITING if state is State.WAITING else State.PASSED, text, status.phase.value)

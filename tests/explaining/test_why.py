@@ -26,6 +26,7 @@ from plimsoll.explaining import (
 )
 from plimsoll.model import Snapshot
 from plimsoll.model.api import GPUDemand
+from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import NODE_POOL, PodGroup, SchedulingShard
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import validate
@@ -41,6 +42,7 @@ from tests.builders import (
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NOW = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
+CREATED = "2026-01-01T00:29:00Z"
 L4 = "g6.xlarge"
 TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}
 AWS = "karpenter.k8s.aws"
@@ -177,6 +179,11 @@ BLOCKED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
         {},
         "Pod team/pod, with a new PodGroup: metadata.labels[kai.scheduler/queue]: typo -> a",
     ),
+    "NotAllowed, no queue where the label alone names it": (
+        (pool(), half(scheduler="kai-scheduler"), a_queue("root", parent=""), a_queue("a")),
+        {"queueScheduler": "default-scheduler"},
+        "Pod team/pod: metadata.labels[kai.scheduler/queue]: (absent) -> a",
+    ),
     "TooLarge": (
         (pool(), a_waiting_pod(gpu_memory="30000")),
         {},
@@ -287,6 +294,22 @@ def test_a_pod_with_capacity_on_its_way_waits() -> None:
 )
 def test_a_pod_that_does_not_count_has_the_reason(pod: Any, reason: str) -> None:
     assert chain_of(pool(), pod).decisive.reason == reason
+
+
+def test_a_request_that_does_not_exist_yet_is_not_told_as_one_that_waits() -> None:
+    snapshot = a_snapshot(pool(), half(), environment=environment())
+    planned = plan_demand(snapshot, NOW)
+    (created,) = (each.manifest for each in planned.creations if each.key.kind == "Pod")
+    (order,) = (each for each in why_pod(planned, "team", "pod").links if each.step is Step.ORDER)
+    assert created["metadata"]["name"] in order.text and "next round" in order.text
+    assert "given up" not in order.text
+
+    trigger = Pod.read({**created, "metadata": {**created["metadata"], "uid": "u", "creationTimestamp": CREATED}})
+    requested = snapshot.model_copy(update={"pods": (*snapshot.pods, trigger)})
+    chain = why_pod(plan_demand(requested, NOW), "team", "pod")
+    (order,) = (each for each in chain.links if each.step is Step.ORDER)
+    assert created["metadata"]["name"] in order.text and "given up" in order.text
+    assert "next round" not in order.text
 
 
 def test_a_bound_pod_has_its_node_its_cost_and_what_keeps_it() -> None:

@@ -15,6 +15,7 @@ from plimsoll.cluster.queues import (
     priority_of,
     seen_by_kai,
 )
+from plimsoll.labels import QUEUE
 from plimsoll.model.api import EnvironmentSpec, barred_from_queue
 from plimsoll.model.cluster import Pod
 from plimsoll.packing import GPU_MILLI, Milli
@@ -243,11 +244,14 @@ def _without_shares(scheduler: str) -> Refusal:
 def _without_queue(demand_class: DemandClass, spec: EnvironmentSpec) -> Refusal | None:
     if demand_class.queue or spec.demand.without_queue == "allow":
         return None
+    problem, advice = "it has no queue, and this cluster declares Queues", f"name one in its label {QUEUE}"
+    if spec.queue_scheduler != DEFAULT_SCHEDULER:
+        problem = (
+            f"it has no queue: its scheduler {demand_class.scheduler} knows none, and this cluster declares Queues"
+        )
+        advice = f"set schedulerName to {spec.queue_scheduler} and name a queue"
     return Refusal(
-        RefusalReason.NOT_ALLOWED,
-        f"it has no queue: its scheduler {demand_class.scheduler} knows none, and this cluster declares Queues",
-        f"set schedulerName to {spec.queue_scheduler} and name a queue, or set demand.withoutQueue of the Environment "
-        "to allow",
+        RefusalReason.NOT_ALLOWED, problem, f"{advice}, or set demand.withoutQueue of the Environment to allow"
     )
 
 
