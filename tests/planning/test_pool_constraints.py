@@ -153,3 +153,53 @@ def test_without_a_pool_nodes_are_on_demand_and_the_verdict_says_so() -> None:
 
 def test_a_pool_that_says_nothing_of_payment_leaves_it_to_the_provider() -> None:
     assert values(node_spec(cluster(wanting(), a_pool())), labels.CAPACITY_TYPE) == []
+
+
+@pytest.mark.parametrize("provisioner", ["nodeclaim", "static-nodepool"])
+def test_labels_of_the_pool_are_those_of_the_nodes(provisioner: str) -> None:
+    given = {
+        "nvidia.com/gpu.present": "true",
+        "team": "ml",
+        ZONE: "z1",
+        labels.WORKSPACE: "other",
+        labels.DEMAND: "other",
+    }
+    snapshot = cluster(wanting(selector={"app": "chat"}), a_pool(more_labels=given), provisioner=provisioner)
+
+    (change,) = planned(snapshot).creations
+
+    static = change.key.kind == "NodePool"
+    metadata = change.manifest["spec"]["template"]["metadata"] if static else change.manifest["metadata"]
+    node = metadata["labels"]
+    assert (node["nvidia.com/gpu.present"], node["team"], node["app"]) == ("true", "ml", "chat")
+    assert node[labels.WORKSPACE] == "ws"
+    assert labels.DEMAND not in node
+    # As a label of the NodeClaim, a zone would not restrict where the provider launches the node.
+    assert ZONE not in node
+    assert values(node_spec(snapshot), ZONE) == [["z1"]]
+
+
+def test_labels_of_the_pool_change_no_node_that_exists() -> None:
+    before, after = (cluster(wanting(), a_pool(more_labels=given)) for given in ({}, {"team": "ml"}))
+
+    assert node_spec(before) == node_spec(after)
+
+
+def test_a_selector_that_contradicts_the_labels_of_the_pool_is_refused() -> None:
+    pool = a_pool("gpu", more_labels={"team": "ml"})
+
+    (verdict,) = validate(cluster(wanting(selector={"team": "web"}), pool))
+    (other,) = validate(cluster(wanting(selector={"team": "web"}), pool, a_pool("web", more_labels={"team": "web"})))
+
+    assert verdict.reason is Reason.INVALID_SPEC
+    assert "resource.labelSelector" in verdict.message
+    assert other.accepted
+
+
+def test_a_label_of_the_pool_does_not_bring_a_node_into_another_shard_of_kai() -> None:
+    key = "kai.scheduler/node-pool"
+    pools = [a_pool("a", more_labels={key: "other"})]
+
+    (change,) = planned(cluster(wanting(queue="team"), *pools)).creations
+
+    assert key not in change.manifest["metadata"]["labels"]

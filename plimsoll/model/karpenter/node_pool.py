@@ -56,8 +56,10 @@ class NodePool(ObservedObject):
         return allowed_values(self.template_spec)
 
     def forbids(self, wanted: Mapping[str, Collection[str]]) -> NodeRequirement | None:
-        """The requirement that allows none of the values that are wanted of its label; None if there is none."""
-        return forbidding(self.template_spec, wanted)
+        """The requirement, or label of the template, that allows none of the values that are wanted of its label; None
+        if there is none."""
+        labels = ({"key": key, "operator": "In", "values": [value]} for key, value in self.template_labels.items())
+        return forbidding([*labels, *self.requirements], wanted)
 
     @property
     def instance_types(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """`requirements` of a NodePool or NodeClaim, as observed: parts of another type than theirs are ignored."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from plimsoll.labels import FORMER_KEYS, INSTANCE_TYPE
@@ -27,9 +27,11 @@ def allowed_values(spec: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def forbidding(spec: Mapping[str, Any], wanted: Mapping[str, Collection[str]]) -> NodeRequirement | None:
+def forbidding(
+    requirements: Iterable[Mapping[str, Any]], wanted: Mapping[str, Collection[str]]
+) -> NodeRequirement | None:
     """The first requirement that allows none of the values that are wanted of its label; None if there is none."""
-    for item in requirements_of(spec):
+    for item in requirements:
         rule = NodeRequirement(str(item.get("key")), str(item.get("operator")), _values(item))
         values = wanted.get(rule.key)
         if values and not any(rule.allows(value) for value in values):

@@ -6,7 +6,7 @@ from plimsoll.cluster.catalog import counted_by_karpenter
 from plimsoll.cluster.nodes import owner_labels
 from plimsoll.cluster.volumes import conditions_of
 from plimsoll.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, OS, SPEC_HASH, ZONE
-from plimsoll.model.api import Environment, Workspace, is_chosen, refused_node_labels
+from plimsoll.model.api import Environment, is_chosen, refused_node_labels
 from plimsoll.model.karpenter import NodePool
 from plimsoll.model.meta import Taint, expression
 from plimsoll.plan.owned import KARPENTER, PlanBuilder, object_labels
@@ -15,6 +15,7 @@ from plimsoll.plan.workspaces import (
     capacity_types,
     node_taints,
     pool_fields,
+    pool_labels,
     pool_requirements,
     requested_disk_gib,
     spec_hash,
@@ -45,7 +46,7 @@ def node_claim_manifest(target: NodeTarget, environment: Environment, name: str)
         "metadata": {
             "name": name,
             "labels": {
-                **node_labels(workspace, environment),
+                **node_labels(target, environment),
                 **owner_labels([workspace.namespace], [workspace.spec.queue or ""]),
             },
             "annotations": {DO_NOT_DISRUPT: "true", SPEC_HASH: spec_hash(spec)},
@@ -91,7 +92,7 @@ def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: i
         },
         "template": {
             "metadata": {
-                "labels": node_labels(workspace, environment),
+                "labels": node_labels(target, environment),
                 "annotations": {DO_NOT_DISRUPT: "true"},
             },
             "spec": {
@@ -114,12 +115,14 @@ def node_pool_manifest(target: NodeTarget, environment: Environment, replicas: i
     }
 
 
-def node_labels(workspace: Workspace, environment: Environment) -> dict[str, str]:
-    """Labels of a node of the Workspace: those of its selector that it may set, and who owns the node."""
+def node_labels(target: NodeTarget, environment: Environment) -> dict[str, str]:
+    """Labels of a node of the Workspace: the NodePool's, those of its selector that it may set, and who owns the
+    node."""
+    workspace = target.workspace
     chosen = workspace.spec.resource.label_selector.match_labels
     kept = chosen.keys() - refused_node_labels(chosen, environment.spec.node_label_prefixes)
     own = {key: chosen[key] for key in chosen if key in kept and not is_chosen(key)}
-    return {**own, **object_labels(workspace, environment)}
+    return {**pool_labels(target.pool, target.placement), **own, **object_labels(workspace, environment)}
 
 
 def requirements(target: NodeTarget, environment: Environment) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from plimsoll.plan.workspaces.inherited import (
     capacity_types,
     node_taints,
     pool_fields,
+    pool_labels,
     pool_requirements,
     wanted_values,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "placements",
     "pod_security",
     "pool_fields",
+    "pool_labels",
     "pool_requirements",
     "queue_of_other_shard",
     "refused_by_pod_security",

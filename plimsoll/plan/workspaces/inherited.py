@@ -3,10 +3,10 @@
 from typing import Any, Final
 
 from plimsoll.cluster.volumes import conditions_of
-from plimsoll.labels import CAPACITY_TYPE, INSTANCE_TYPE, OS, ZONE
-from plimsoll.model.api import CapacityType, EnvironmentSpec, Workspace
+from plimsoll.labels import CAPACITY_TYPE, GROUP, INSTANCE_TYPE, OS, ZONE
+from plimsoll.model.api import CapacityType, EnvironmentSpec, Workspace, is_chosen
 from plimsoll.model.karpenter import NodePool
-from plimsoll.model.meta import Placement, Taint
+from plimsoll.model.meta import Placement, Taint, expression
 
 _FIELDS: Final = ("startupTaints", "expireAfter", "terminationGracePeriod")
 """Fields of a NodePool's template that Karpenter copies into each NodeClaim, besides requirements and taints:
@@ -20,12 +20,27 @@ DEFAULT_CAPACITY: Final = "on-demand"
 
 
 def pool_requirements(pool: NodePool | None) -> list[dict[str, Any]]:
-    """The NodePool's requirements, except for those that the Workspace's instance type decides."""
-    return [
-        {name: item[name] for name in _OF_REQUIREMENT if name in item}
-        for item in (pool.requirements if pool is not None else ())
-        if item.get("key") not in (INSTANCE_TYPE, OS)
+    """The NodePool's requirements, except for those that the Workspace's instance type decides; labels of its template
+    that the provider writes are requirements, too: on a NodeClaim, they would not restrict what it chooses."""
+    if pool is None:
+        return []
+    chosen = [expression(key, "In", value) for key, value in pool.template_labels.items() if is_chosen(key)]
+    required: list[dict[str, Any]] = [
+        {name: item[name] for name in _OF_REQUIREMENT if name in item} for item in pool.requirements
     ]
+    return [item for item in (*required, *chosen) if item.get("key") not in (INSTANCE_TYPE, OS)]
+
+
+def pool_labels(pool: NodePool | None, placement: Placement) -> dict[str, str]:
+    """Labels of the NodePool's template, by which drivers and DaemonSets select nodes, without those that the placement
+    of the Workspace's pods decides."""
+    given = {} if pool is None else pool.template_labels
+    decided = {item.key for item in conditions_of(placement) or ()}
+    return {
+        key: value
+        for key, value in given.items()
+        if key not in decided and not is_chosen(key) and not key.startswith(f"{GROUP}/")
+    }
 
 
 def pool_fields(pool: NodePool | None) -> dict[str, Any]:
