@@ -17,14 +17,14 @@ from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.demand.environment import add_pool, gated, triggers
-from tests.e2e.kai.workloads import DEFAULT_QUEUE, Placed, a_queue, gpus_of, pod_group, share
+from tests.e2e.kai.workloads import DEFAULT_QUEUE, NAMESPACE, Placed, a_queue, gpus_of, pod_group, share
 
 pytestmark = pytest.mark.e2e
 
 SHARDS = ("", "north", "south")
 """That of the sandbox's scheduler, which sees what has no label, and two others."""
-A10G_1, LIMIT = "g5.xlarge", 2
-"""One A10G; GPUs of the queue of a shard."""
+A10G_1, LIMIT, LIMITED = "g5.xlarge", 2, "OverLimit"
+"""One A10G; GPUs of the queue of a shard; KAI's reason beyond these."""
 
 
 @contextmanager
@@ -52,8 +52,8 @@ def of_shard(manifest: Manifest, shard: str) -> Manifest:
 
 
 def add_world(cluster: Kube, shard: str) -> list[str]:
-    """A NodePool, queues and pods of a shard; names of those pods that its limit admits. The gang's members have no
-    label: that of their PodGroup counts."""
+    """A NodePool, queues and pods of a shard, which its limit admits; their names. The gang's members have no label:
+    that of their PodGroup counts."""
     name = shard or "rest"
     add_pool(cluster, f"shard-{name}", A10G_1, **labels_of(shard))
     queue = f"{name}-team" if shard else DEFAULT_QUEUE
@@ -64,11 +64,25 @@ def add_world(cluster: Kube, shard: str) -> list[str]:
     pods = [
         *(of_shard(share(f"{name}-{n}", "0.5", gated=True, queue=queue), shard) for n in range(2)),
         *(share(f"{name}-gang-{n}", "0.4", group=f"{name}-gang", gated=True, queue=queue) for n in range(2)),
-        *(of_shard(share(f"{name}-over-{n}", "0.9", gated=True, queue=queue), shard) for n in range(1 if shard else 0)),
     ]
     for pod in pods:
         cluster.create(pod)
-    return [pod["metadata"]["name"] for pod in pods if "-over-" not in pod["metadata"]["name"]]
+    return [pod["metadata"]["name"] for pod in pods]
+
+
+def add_over(cluster: Kube, shard: str) -> str:
+    """A pod beyond the limit of the queue, which comes after the others: those of one second are in the order of their
+    UIDs. Its name."""
+    cluster.create(of_shard(share(f"{shard}-over", "0.9", gated=True, queue=f"{shard}-team"), shard))
+    return f"{shard}-over"
+
+
+def told(cluster: Kube, pod: str) -> list[str]:
+    """What the events of the pod say of a limit."""
+    events = cluster.list("v1", "Event", NAMESPACE)
+    return [
+        each["message"] for each in events if each["involvedObject"].get("name") == pod and LIMITED in each["message"]
+    ]
 
 
 def allocated(sandbox: Sandbox) -> dict[str, float]:
@@ -88,13 +102,15 @@ def test_each_scheduler_binds_what_is_of_its_node_pool(cluster: Kube, kai_sandbo
         first = {*names[""], *names["north"]}
         await_condition(lambda: Placed.of(cluster).bound >= first, 120, "those of schedulers that run are bound")
         await_condition(lambda: not set(names["south"]) & set(gated(cluster)), 60, "all others have capacity")
+        over = [add_over(cluster, shard) for shard in SHARDS if shard]
+        await_condition(lambda: all(told(cluster, pod) for pod in over), 60, "the limit of each queue")
         assert Placed.of(cluster).bound == first, "no scheduler binds pods of another node pool"
         running.enter_context(scheduler(kai_sandbox, "south", tmp_path))
         everything = first | set(names["south"])
         await_condition(lambda: Placed.of(cluster).bound == everything, 120, "their own scheduler binds them")
         await_condition(lambda: not triggers(cluster), 60, "no trigger pod is left")
         await_condition(lambda: Placed.of(cluster).claims == len(Placed.of(cluster).nodes), 60, "no node is being made")
-        assert gated(cluster) == ["north-over-0", "south-over-0"], "the limit of each queue"
+        assert gated(cluster) == over
     placed = Placed.of(cluster)
     nodes = {node["metadata"]["name"]: node["metadata"]["labels"] for node in cluster.list("v1", "Node")}
     for shard, pods in names.items():
