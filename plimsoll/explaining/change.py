@@ -1,6 +1,6 @@
 """Change: one field of an object of the cluster, with the values that may help."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -55,5 +55,8 @@ def at(model: Model, path: str, value: Any) -> Model:
     return model.model_copy(update={name: at(getattr(model, name), rest, value) if rest else value})
 
 
-def in_place_of(objs: Iterable[Obj], old: Obj, new: Obj) -> tuple[Obj, ...]:
-    return tuple(new if obj is old else obj for obj in objs)
+def with_changed(snapshot: Snapshot, field: str, obj: Obj, change: Callable[[Obj], Obj]) -> Snapshot:
+    """The snapshot with the object as it is there, which may have another change already, changed; `field` has the
+    objects of its kind."""
+    objs = tuple(change(each) if each.key == obj.key else each for each in getattr(snapshot, field))
+    return snapshot.model_copy(update={field: objs})

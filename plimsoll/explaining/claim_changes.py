@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from plimsoll.cluster.claims import PodClaims
-from plimsoll.explaining.change import Change, Touches, in_place_of
+from plimsoll.explaining.change import Change, Touches, with_changed
 from plimsoll.model import Snapshot
 from plimsoll.model.cluster import Pod
 from plimsoll.model.dra import ClaimRequest, PodClaim, ResourceClaim, ResourceClaimTemplate, Subrequest
@@ -68,25 +68,23 @@ def _of_source(snapshot: Snapshot, source: Source) -> Iterator[Change]:
 
 
 def _asking(source: Source, at: tuple[int, int, str], snapshot: Snapshot, value: Any) -> Snapshot:
+    """With another claim or template, and the pods that wait as they are read with it."""
     number, place, field = at
-    requests = list(source.request.requests)
-    ways: list[Subrequest] = list(requests[number].alternatives)
-    ways[place] = replace(ways[place], **{field: value})
-    requests[number] = replace(requests[number], alternatives=tuple(ways))
-    request: ClaimRequest = replace(source.request, requests=tuple(requests))
-    new = source.model_copy(update={"request": request})
-    if isinstance(new, ResourceClaimTemplate):
-        return _read_again(snapshot, "resource_claim_templates", source, new)
-    return _read_again(snapshot, "resource_claims", source, new)
 
+    def change(each: Source) -> Source:
+        requests = list(each.request.requests)
+        ways: list[Subrequest] = list(requests[number].alternatives)
+        ways[place] = replace(ways[place], **{field: value})
+        requests[number] = replace(requests[number], alternatives=tuple(ways))
+        request: ClaimRequest = replace(each.request, requests=tuple(requests))
+        return each.model_copy(update={"request": request})
 
-def _read_again(snapshot: Snapshot, name: str, old: Source, new: Source) -> Snapshot:
-    """With the claim or template in place of the old one, and the pods that wait as they are read with it."""
-    changed = snapshot.model_copy(update={name: in_place_of(getattr(snapshot, name), old, new)})
+    kind = "resource_claim_templates" if isinstance(source, ResourceClaimTemplate) else "resource_claims"
+    changed = with_changed(snapshot, kind, source, change)
     reader = _reader(changed)
     pods = tuple(
         each.model_copy(update={"claimed": reader.of(each)})
-        if each.resource_claims and not each.node_name and each.namespace == new.namespace
+        if each.resource_claims and not each.node_name and each.namespace == source.namespace
         else each
         for each in snapshot.pods
     )

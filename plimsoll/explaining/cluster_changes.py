@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.queues import MILLI, QueueTree, Resource
-from plimsoll.explaining.change import Change, Touches, at, in_place_of
+from plimsoll.explaining.change import Change, Touches, at, with_changed
 from plimsoll.labels import INSTANCE_TYPE
 from plimsoll.model import Snapshot, Withheld
 from plimsoll.model.api import Exemption, NamespaceAccess, RuleSetting
@@ -103,13 +103,15 @@ def _number(amount: Any) -> int:
 
 
 def _with_hard(quota: ResourceQuota, field: str, snapshot: Snapshot, value: Any) -> Snapshot:
-    new = quota.model_copy(update={"hard": {**quota.hard, field: value}})
-    return snapshot.model_copy(update={"resource_quotas": in_place_of(snapshot.resource_quotas, quota, new)})
+    return with_changed(
+        snapshot, "resource_quotas", quota, lambda each: each.model_copy(update={"hard": {**each.hard, field: value}})
+    )
 
 
 def _with_pool_limit(pool: NodePool, name: str, snapshot: Snapshot, value: Any) -> Snapshot:
-    new = pool.model_copy(update={"limits": {**pool.limits, name: value}})
-    return snapshot.model_copy(update={"node_pools": in_place_of(snapshot.node_pools, pool, new)})
+    return with_changed(
+        snapshot, "node_pools", pool, lambda each: each.model_copy(update={"limits": {**each.limits, name: value}})
+    )
 
 
 def _access_changes(snapshot: Snapshot, namespace: str) -> Iterator[Change]:
@@ -171,10 +173,12 @@ def queue_changes(snapshot: Snapshot, queue: str) -> Iterator[Change]:
 
 
 def _with_amount(queue: Queue, resource: Resource, part: str, snapshot: Snapshot, value: int) -> Snapshot:
-    before = section(queue.spec, "resources")
-    resources = {**before, resource.value: {**section(before, resource.value), part: value}}
-    new = queue.model_copy(update={"spec": {**queue.spec, "resources": resources}})
-    return snapshot.model_copy(update={"queues": in_place_of(snapshot.queues, queue, new)})
+    def change(each: Queue) -> Queue:
+        before = section(each.spec, "resources")
+        resources = {**before, resource.value: {**section(before, resource.value), part: value}}
+        return each.model_copy(update={"spec": {**each.spec, "resources": resources}})
+
+    return with_changed(snapshot, "queues", queue, change)
 
 
 def type_changes(snapshot: Snapshot) -> Iterator[Change]:
@@ -199,11 +203,13 @@ def type_changes(snapshot: Snapshot) -> Iterator[Change]:
 
 
 def _with_types(pool: NodePool, snapshot: Snapshot, names: tuple[str, ...]) -> Snapshot:
-    requirements = [
-        {**each, "values": [*(each.get("values") or ()), *names]}
-        if each.get("key") == INSTANCE_TYPE and each.get("operator") == "In"
-        else each
-        for each in pool.requirements
-    ]
-    new = pool.model_copy(update={"template_spec": {**pool.template_spec, "requirements": requirements}})
-    return snapshot.model_copy(update={"node_pools": in_place_of(snapshot.node_pools, pool, new)})
+    def change(each: NodePool) -> NodePool:
+        requirements = [
+            {**item, "values": [*(item.get("values") or ()), *names]}
+            if item.get("key") == INSTANCE_TYPE and item.get("operator") == "In"
+            else item
+            for item in each.requirements
+        ]
+        return each.model_copy(update={"template_spec": {**each.template_spec, "requirements": requirements}})
+
+    return with_changed(snapshot, "node_pools", pool, change)

@@ -102,6 +102,7 @@ class Kept(NamedTuple):
 
 def pods_by_reason(demand: Demand, whys: Mapping[str, Refusal]) -> tuple[Kept, ...]:
     """`whys` are those of pods of the demand, by UID. The reason of the most pods first."""
+    shares = {**demand.whole_gpu_pods, **demand.pods}
     found: dict[str, list[str]] = {}
     for uid, why in whys.items():
         found.setdefault(str(why), []).append(uid)
@@ -109,7 +110,7 @@ def pods_by_reason(demand: Demand, whys: Mapping[str, Refusal]) -> tuple[Kept, .
         Kept(
             text,
             len(uids),
-            tuple(sorted("/".join(demand.pods[uid].pod.key) for uid in uids if uid in demand.pods)),
+            tuple(sorted("/".join(shares[uid].pod.key) for uid in uids if uid in shares)),
         )
         for text, uids in sorted(found.items(), key=lambda item: -len(item[1]))
     )

@@ -9,7 +9,7 @@ from plimsoll.cluster.catalog import Catalog
 from plimsoll.cluster.pods import may_be_accelerator
 from plimsoll.cluster.pools import PoolProfiles
 from plimsoll.cluster.queues import QueueTree, node_pool_of
-from plimsoll.explaining.change import Change, Touches, in_place_of
+from plimsoll.explaining.change import Change, Touches, with_changed
 from plimsoll.explaining.claim_changes import claim_changes
 from plimsoll.explaining.cluster_changes import (
     MOST,
@@ -258,8 +258,7 @@ def _of_group(snapshot: Snapshot, alike: _Alike) -> Iterator[Change]:
 
 
 def _with_least(group: PodGroup, snapshot: Snapshot, value: int) -> Snapshot:
-    new = group.model_copy(update={"own_min_member": value})
-    return snapshot.model_copy(update={"pod_groups": in_place_of(snapshot.pod_groups, group, new)})
+    return with_changed(snapshot, "pod_groups", group, lambda each: each.model_copy(update={"own_min_member": value}))
 
 
 def _less(alike: _Alike) -> Iterator[Change]:

@@ -46,15 +46,19 @@ class Prover:
         return tuple(sorted(found, key=_rank)[:SHOWN])
 
     def _least(self, changes: Sequence[Change]) -> Remedy | None:
-        """The changes with the least values that help as many as the greatest do; None if those help nobody."""
+        """The changes with the least values that help as many as the greatest do; None if those help nobody.
+
+        Where the greatest let in so many that others lose their capacity, the least values that help one are tried.
+        """
         values: list[Any] = [change.values[-1] for change in changes if len(change.values)]
         most = self._with(changes, values) if len(values) == len(changes) else None
-        if most is None or not most.helped or most.displaced:
+        if most is None or not most.helped:
             return None
+        enough = 1 if most.displaced else most.helped
 
         def helps(position: int, value: Any) -> bool:
             outcome = self._with(changes, [*values[:position], value, *values[position + 1 :]])
-            return outcome is not None and outcome.helped >= most.helped and not outcome.displaced
+            return outcome is not None and outcome.helped >= enough and bool(most.displaced or not outcome.displaced)
 
         for position, change in enumerate(changes):
             low, high = 0, len(change.values) - 1
@@ -65,6 +69,8 @@ class Prover:
             if change.only is not None and helps(position, change.only(values[position])):
                 values[position] = change.only(values[position])
         outcome = self._with(changes, values) or most
+        if outcome.displaced:
+            return None
         touches = max((change.touches for change in changes), key=lambda each: each.width)
         texts = tuple(change.text(value) for change, value in zip(changes, values, strict=True))
         return Remedy(texts, touches.value, outcome.helped, outcome.nodes, outcome.gpus, outcome.price)

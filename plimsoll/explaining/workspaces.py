@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from plimsoll.cost import Prices, planned_cost
 from plimsoll.explaining.chain import Chain, Link, Remedy, State, Step, StepReason
-from plimsoll.explaining.change import Change, Touches, at, in_place_of
+from plimsoll.explaining.change import Change, Touches, at, with_changed
 from plimsoll.explaining.cluster_changes import limit_changes, policy_changes, setting, type_changes
 from plimsoll.explaining.explanation import Explanation
 from plimsoll.explaining.nodes import claim_link, ending, nodes_text
@@ -301,5 +301,4 @@ def _shown(value: Any) -> str:
 
 
 def _with_field(workspace: Workspace, path: str, snapshot: Snapshot, value: Any) -> Snapshot:
-    new = at(workspace, f"spec.{path}", value)
-    return snapshot.model_copy(update={"workspaces": in_place_of(snapshot.workspaces, workspace, new)})
+    return with_changed(snapshot, "workspaces", workspace, lambda each: at(each, f"spec.{path}", value))

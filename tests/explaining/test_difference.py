@@ -128,6 +128,7 @@ def test_whole_gpus_that_the_queue_keeps_out_have_no_capacity() -> None:
     queues = (a_queue("root", parent=""), a_queue("full", quota=0, limit=0))
     before, after = figures(a_snapshot(*queues), a_snapshot(*queues, a_waiting_pod("w", gpus=1, queue="full")))
     assert (before.waiting, after.waiting) == (0, 1)
+    assert after.reasons[0].startswith("team/w: ")
 
 
 def test_pods_of_one_reason_are_named_three_and_then_counted() -> None:

@@ -263,6 +263,22 @@ def test_a_change_that_takes_capacity_from_others_is_none() -> None:
     assert "NodePool l4: spec.limits[nvidia.com/gpu]: 1 -> 2" in changes(chain)
 
 
+def test_two_fields_of_one_object_are_proven_together() -> None:
+    chain = chain_of(pool(limits={"nvidia.com/gpu": 0, "nodes": 0}), half())
+    assert [set(remedy.changes) for remedy in chain.remedies] == [
+        {"NodePool l4: spec.limits[nvidia.com/gpu]: 0 -> 1", "NodePool l4: spec.limits[nodes]: 0 -> 1"}
+    ]
+
+
+def test_where_the_greatest_value_takes_capacity_from_others_a_lesser_one_helps() -> None:
+    """With any limit, all pods of the queue would get the GPUs of the NodePool that those of queue b have."""
+    first = [a_waiting_pod(f"a-{number}", gpu_fraction="0.9", queue="a", priority=90) for number in range(8)]
+    others = [a_waiting_pod(f"b-{number}", gpu_fraction="0.9", queue="b", priority=50) for number in range(2)]
+    queues = (a_queue("root", parent=""), a_queue("a", quota=0, limit=0), a_queue("b"))
+    chain = chain_of(pool(limits={"nvidia.com/gpu": 3}), *queues, *first, *others, name="a-0")
+    assert changes(chain) == ["Queue a: spec.resources.gpu.limit: 0 -> 1"]
+
+
 def test_without_a_provisioner_the_request_is_the_step_that_is_blocked() -> None:
     chain = chain_of(pool(), half(), env=an_environment())
     assert (chain.decisive.step, chain.decisive.reason) == (Step.ORDER, "NoProvisioner")

@@ -57,8 +57,9 @@ def print_demands(
         for why, number, names in pods_by_reason(each, each.refused):
             pods = shortlist(names, 3) or counted(number, "pod")
             OUT.print(Text.assemble(("  ! ", "red"), f"{pods}: {why}"), soft_wrap=True)
-        for why in each.kept_out_reasons:
-            OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
+        for why, number, names in pods_by_reason(each, each.kept_out):
+            text = f"{shortlist(names, 3)}: {each.kept_out_reason(why, number)}"
+            OUT.print(Text.assemble(("  ! ", "red"), text), soft_wrap=True)
         for why in _refusals(each, statuses[each.name]):
             OUT.print(Text.assemble(("  ! ", "red"), why), soft_wrap=True)
     print_warnings(_warnings(plan, warnings))

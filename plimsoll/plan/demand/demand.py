@@ -135,9 +135,17 @@ class Demand:
     def kept_out_reasons(self) -> tuple[str, ...]:
         """Why pods that request whole GPUs are not admitted, with their number and what to do; without duplicates."""
         return tuple(
-            f"{counted(count, 'pod')} with whole GPUs are not admitted, but an autoscaler would provide nodes: {why}; "
-            "set plimsoll:capacityGate with wholeGpus to keep such pods from the autoscaler"
+            self.kept_out_reason(why, count)
             for why, count in sorted(Counter(each.without_names for each in self.kept_out.values()).items())
+        )
+
+    @staticmethod
+    def kept_out_reason(why: str, count: int) -> str:
+        """The sentence about so many pods that are kept out for one reason."""
+        return (
+            f"{counted(count, 'pod')} with whole GPUs {'is' if count == 1 else 'are'} not admitted, but an "
+            f"autoscaler would provide nodes: {why}; set plimsoll:capacityGate with wholeGpus to keep such pods from "
+            "the autoscaler"
         )
 
 
