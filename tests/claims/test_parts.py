@@ -237,6 +237,24 @@ def test_what_is_learned_of_shared_devices_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("requests", "why"),
+    [
+        ((memory("5Gi"), memory("5Gi")), "ClaimNotPlanned: several requests for parts"),
+        ((memory("5Gi"), memory("20Gi")), "ClaimNotPlanned: several requests for parts"),
+        ((memory("20Gi"), memory("20Gi")), "matchAttribute uuid: it is another one on each device"),
+        ((memory("5Gi"), memory("15Gi", 2)), "matchAttribute uuid: it is another one on each device"),
+    ],
+)
+def test_two_requests_may_have_parts_of_one_device(tmp_path: Path, requests: tuple[Manifest, ...], why: str) -> None:
+    """Which the scheduler gives to those that have to be of one; two devices of one request are never the same."""
+    of_one = [{"matchAttribute": f"{DRIVER}/uuid"}]
+    found = planned(tmp_path, *NODE, a_template("one", *requests, constraints=of_one), *pods(1))
+    assert not only(found).on_nodes
+    (said,) = refusals(found)
+    assert why.replace("uuid", of_one[0]["matchAttribute"]) in said
+
+
+@pytest.mark.parametrize(
     ("request_", "feature"),
     [
         ((memory("5Gi"), memory("5Gi")), "several requests for parts"),

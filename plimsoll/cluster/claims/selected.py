@@ -109,6 +109,8 @@ class _Limit(NamedTuple):
     """What constraints leave of such devices to a claim."""
 
     most: int = UNBOUNDED
+    alike: bool = False
+    """Whether more devices than that are not alike; else, they are not different."""
     why: str = ""
     not_planned: str = ""
     groups: tuple[tuple[str, bool, tuple[int, ...]], ...] = ()
@@ -160,7 +162,7 @@ def _limit(claim: ClaimRequest, device: Claimable) -> _Limit:
                 return _Limit(not_planned=why)
             if most < found.most:
                 of = f"at most {most} {values}" if len(sizes) > 1 else f"it {values} on each device"
-                found = found._replace(most=most, why=f"{constraint} {name}: {of}")
+                found = found._replace(most=most, alike=matches, why=f"{constraint} {name}: {of}")
     return found._replace(groups=tuple(several))
 
 
@@ -253,8 +255,11 @@ def _taken(
     Each request has parts of different devices, and two requests may have parts of the same.
     """
     rest, everything = iter(chosen), any(not each.count for each in chosen)
+    milli = min((_answer(each, device).milli for each in chosen), default=GPU_MILLI)
+    of_same = device.shared and milli < GPU_MILLI
     for claim, limit in zip(claims, limits, strict=True):
-        number = sum(each.count or on_node for each in islice(rest, len(claim.requests)))
+        numbers = [each.count or on_node for each in islice(rest, len(claim.requests))]
+        number = max(numbers) if of_same and limit.alike else sum(numbers)
         if number > limit.most:  # the scheduler takes it for an error that all devices cannot be had
             return Selection(why=limit.why, ends=everything)
         if not_packed := limit.not_packed(number, len(claims)):
@@ -262,7 +267,6 @@ def _taken(
     if (device.shared or device.parts) and everything:
         return Selection(not_planned="all of the devices that claims share")
     number = sum(each.count or on_node for each in chosen)
-    milli = min((_answer(each, device).milli for each in chosen), default=GPU_MILLI)
     if device.parts:
         return _parts_taken(limits, chosen, device, number, on_node)
     if milli < GPU_MILLI and len(chosen) > 1:

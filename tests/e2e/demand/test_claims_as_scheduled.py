@@ -33,7 +33,7 @@ from tests.e2e.cluster.kube import Kube
 
 pytestmark = pytest.mark.e2e
 
-CASES: Final = int(os.environ.get("CLAIM_CASES", "60"))
+CASES: Final = int(os.environ.get("CLAIM_CASES", "300"))
 SEED: Final = int(os.environ.get("SEED", "1"))
 ATTRIBUTES: Final = f"device.attributes['{DRIVER}']"
 MEMORY: Final = f"device.capacity['{DRIVER}'].memory"
