@@ -6,11 +6,11 @@ from copy import deepcopy
 from itertools import chain, count
 from typing import Any, Final, NamedTuple
 
-from plimsoll.cluster.pods import read_request
+from plimsoll.cluster.pods import PodRequest, read_request
 from plimsoll.errors import InvalidObjectError
 from plimsoll.kai.sharing import UNLIMITED, NotConvertedError, Sharing
 from plimsoll.kaito import Losses
-from plimsoll.labels import GPU_RESOURCE, QUEUE
+from plimsoll.labels import GPU_RESOURCE, MIG_PREFIX, QUEUE, is_part_of_gpu
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import (
     CONTAINER_PREFIXES,
@@ -127,6 +127,8 @@ class _Pods:
         request = read_request(pod)
         if request.refusal is not None and (request.uncertain or not request.has_claims):
             self._losses.refuse(self._field("metadata"), request.refusal.problem, request.refusal.hint)
+        else:
+            self._tell_of_parts(request)
         share = request.share
         return None if share is None or share.claims or share.resource else share
 
@@ -197,6 +199,17 @@ class _Pods:
                     "is a label of GPU Feature Discovery, which nodes of the driver may lack",
                     "select the devices in the claim, such as by productName",
                 )
+
+    def _tell_of_parts(self, request: PodRequest) -> None:
+        """Names the parts of GPUs that the pods go on to request of a device plugin."""
+        for resource, number in request.devices:
+            if is_part_of_gpu(resource):
+                remedy = _YOURS
+                if resource.startswith(MIG_PREFIX):
+                    profile = resource.removeprefix(MIG_PREFIX).replace("gb.", "gb+")
+                    remedy = f"claim {number} of mig.nvidia.com whose profile is {profile!r:.40}"
+                why = f"{resource} stays as it is, and nodes of the driver do not announce it"
+                self._losses.warn(self._field("spec.containers"), why, remedy)
 
     def _tell_of_share(self, share: GPUShare, amounts: Mapping[str, str]) -> None:
         annotations, mode = self._pods.annotations, self._sharing.mode

@@ -53,6 +53,24 @@ def test_pods_with_gpus_of_other_vendors_stay_as_they_are(resource: str) -> None
     assert (found.manifests, found.losses.found) == ((pod,), [])
 
 
+@pytest.mark.parametrize(
+    ("resource", "remedy"),
+    [
+        ("nvidia.com/mig-3g.40gb", "claim 2 of mig.nvidia.com whose profile is '3g.40gb'"),
+        ("nvidia.com/mig-1g.10gb.me", "whose profile is '1g.10gb+me'"),
+        ("nvidia.com/gpu.shared", "write the claim yourself"),
+    ],
+)
+def test_parts_of_gpus_that_stay_are_named(resource: str, remedy: str) -> None:
+    pod = a_pod(containers=[CONTAINER | {"resources": {"limits": {resource: 2}}}])
+    found = rewritten(pod)
+    assert found.manifests == (pod,)
+    (loss,) = found.losses.found
+    assert not loss.refused
+    assert loss.why.startswith(resource)
+    assert remedy in loss.remedy
+
+
 def test_workloads_are_those_of_the_golden_file() -> None:
     given = list(yaml.safe_load_all((FOLDER / "shares.yaml").read_text()))
     made = [manifest for each in to_claims(given, GPUS_80) for manifest in each.manifests]
