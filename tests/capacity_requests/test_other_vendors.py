@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from plimsoll import labels
+from plimsoll.cluster.catalog import AWS, AZURE
 from plimsoll.model import Plan, SignalReason
 from plimsoll.model.cluster import Node, Pod
-from tests.builders import a_node_profile
+from plimsoll.model.karpenter import NodeOverlay
+from tests.builders import a_node_pool, a_node_profile
 from tests.capacity_requests.cluster import TYPE, Cluster, at, demand_environment, node, pool, share_pod
 
 AMD = "amd.com/gpu"
@@ -89,16 +91,52 @@ def test_a_buffer_shrinks_once_the_gpus_of_its_node_are_announced() -> None:
     assert [each.manifest["spec"]["replicas"] for each in ready.updates] == [0]
 
 
-@pytest.mark.parametrize("known", ["node", "profile"])
-def test_no_headroom_is_kept_of_them(known: str) -> None:
-    """A CapacityBuffer would request GPUs of NVIDIA, for which no such node comes."""
-    headroom = {"name": "warm", "nodePool": "gpu", "instanceType": TYPE, "gpus": 8, "nodes": 1}
+def headroom_of(*objects: object, name: str = TYPE, gpus: int = 8) -> tuple[list[dict[str, Any]], Plan]:
+    """The templates of the nodes that are kept, and the plan; nothing of it changes in the next round."""
+    headroom = {"name": "warm", "nodePool": "gpu", "instanceType": name, "gpus": gpus, "nodes": 1}
     environment = demand_environment(provisioner="capacity-buffer", headroom=[headroom])
+    cluster = Cluster(*objects, environment=environment)
+    found = cluster.run_round(at(0))
+    assert cluster.run_round(at(1)).empty
+    made = [each.manifest["template"]["spec"] for each in found.creations if each.manifest["kind"] == "PodTemplate"]
+    return made, found
 
-    def plan(*objects: object) -> Plan:
-        return Cluster(pool(), *objects, environment=environment).run_round(at(0))
 
-    found = plan(PROFILE if known == "profile" else a_node_of_amd("some"))
-    assert not found.creations
-    assert any("headroom warm" in warning and AMD in warning for warning in found.warnings)
-    assert plan().creations
+@pytest.mark.parametrize("known", [PROFILE, a_node_of_amd("some")])
+def test_no_headroom_is_kept_of_gpus_that_karpenter_does_not_count(known: object) -> None:
+    """A CapacityBuffer without GPUs would not be filled again while pods use them, and with them no node would come."""
+    made, found = headroom_of(pool(), known)
+    assert not (made or found.creations)
+    (warning,) = found.warnings
+    assert "headroom warm" in warning
+    assert f"count {AMD}" in warning
+    assert headroom_of(pool())[0]
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "resource", "gpus"),
+    [
+        (AWS, "g4ad.16xlarge", AMD, 4),
+        (AZURE, "Standard_ND96isr_MI300X_v5", AMD, 8),
+        (AZURE, "Standard_NG32ads_V620_v1", AMD, None),
+        ("example.com", "g4ad.16xlarge", AMD, None),
+        (AWS, "p5.48xlarge", labels.GPU_RESOURCE, 8),
+    ],
+)
+def test_headroom_requests_the_gpus_that_karpenter_counts(
+    group: str, name: str, resource: str, gpus: int | None
+) -> None:
+    """The catalog says what GPUs they are."""
+    made, _ = headroom_of(a_node_pool("gpu", [name], group=group), name=name, gpus=gpus or 1)
+    asked = [spec["containers"][0]["resources"]["limits"] for spec in made]
+    assert asked == ([] if gpus is None else [{resource: str(gpus), "cpu": "100m"}])
+    assert all(labels.REQUEST not in spec["nodeSelector"] for spec in made)
+
+
+def test_headroom_requests_gpus_that_a_node_overlay_lists() -> None:
+    intel = "gpu.intel.com/xe"
+    overlay = NodeOverlay.read({"metadata": {"name": "max"}, "spec": {"capacity": {intel: "8"}}})
+    profile = a_node_profile("gpu", TYPE, allocatable={intel: "8"})
+    assert not headroom_of(pool(), profile)[0]
+    (spec,) = headroom_of(pool(), profile, overlay)[0]
+    assert spec["containers"][0]["resources"]["requests"][intel] == "8"

@@ -81,12 +81,15 @@ def of_headroom(environment: Environment, headroom: Headroom, node_request: Node
     return _metadata(environment, name, labels, {NODE: node_request.text})
 
 
-def headroom_request(headroom: Headroom, taints: Iterable[Taint]) -> NodeRequest:
-    """One of its nodes; `taints` are those of its NodePool."""
+def headroom_request(headroom: Headroom, taints: Iterable[Taint], resource: str = "") -> NodeRequest:
+    """One of its nodes; `taints` are those of its NodePool, and `resource` is what Karpenter counts its GPUs as, where
+    that is not the Environment's."""
     return NodeRequest(
         instance_types=(headroom.instance_type,),
         node_pool=headroom.node_pool,
         gpus=headroom.gpus,
+        resource=resource,
+        counted=bool(resource),
         taints=tuple((each.key, each.value, each.effect) for each in taints),
     )
 

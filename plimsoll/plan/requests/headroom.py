@@ -1,7 +1,9 @@
 """Headroom: CapacityBuffers that the Environment declares. The autoscaler refills them when pods use their nodes."""
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
+from plimsoll.cluster.catalog import Catalog, counted_by_karpenter
 from plimsoll.cluster.pools import Room, idle_nodes
 from plimsoll.cluster.profiles import discovery_of, read_discovery
 from plimsoll.labels import HEADROOM, NODEPOOL
@@ -34,13 +36,14 @@ def keep_headroom(
                 f"headroom {headroom.name}: there is no NodePool {headroom.node_pool}; correct "
                 "spec.demand.headroom[].nodePool of the Environment"
             )
-        if why := _why_none(snapshot, headroom):
+        asked = _asked(snapshot, headroom)
+        if asked.why_none:
             builder.warnings.append(
-                f"headroom {headroom.name}: no nodes are kept, because {why}; remove it, or name a type whose GPUs "
-                "NVIDIA's device plugin announces, in spec.demand.headroom of the Environment"
+                f"headroom {headroom.name}: no nodes are kept, because {asked.why_none} (spec.demand.headroom of "
+                "the Environment)"
             )
             continue
-        node_request = headroom_request(headroom, taints.get(headroom.node_pool, ()))
+        node_request = headroom_request(headroom, taints.get(headroom.node_pool, ()), asked.resource)
         # What exists counts against the limits already.
         free_devices = idle_nodes(snapshot, headroom.node_pool, headroom.instance_type, taken)
         idle = [devices or headroom.gpus for devices in free_devices]
@@ -65,23 +68,39 @@ def keep_headroom(
     return kept
 
 
-def _why_none(snapshot: Snapshot, headroom: Headroom) -> str:
-    """Why no such nodes can be kept: a CapacityBuffer does not request their GPUs, as nodes and NodeProfiles say; empty
-    if they can."""
-    wanted = (headroom.node_pool, headroom.instance_type.casefold())
+class _Asked(NamedTuple):
+    """What a CapacityBuffer requests the GPUs of its nodes by."""
+
+    resource: str = ""
+    """Empty: the Environment's resource."""
+    why_none: str = ""
+    """Why no node would come for it, and what to change; empty: some may."""
+
+
+def _asked(snapshot: Snapshot, headroom: Headroom) -> _Asked:
+    """By what nodes, else NodeProfiles, else the catalog say of the type. GPUs of AMD and Intel are requested where
+    Karpenter counts them: it would take a node whose GPUs are in use for a free one otherwise."""
+    pool, name = headroom.node_pool, headroom.instance_type
+    wanted, own = (pool, name.casefold()), snapshot.environment.spec.gpu_resource
     nodes = [each for each in snapshot.nodes if (each.labels.get(NODEPOOL), each.instance_type.casefold()) == wanted]
-    resource, where = (
-        snapshot.environment.spec.gpu_resource,
-        f"{headroom.instance_type} in NodePool {headroom.node_pool}",
-    )
-    if nodes:
-        said = [discovery_of(node, resource) for node in nodes]
-    else:
-        known = [each.status.learned or each.spec for each in snapshot.node_profiles if each.pair == wanted]
-        if any(each.claim_devices is not None for each in known):
-            return f"pods claim the GPUs of {where}, and a CapacityBuffer has no claims"
-        said = [read_discovery(each.labels, each.allocatable, resource) for each in known]
-    if any(device.claimable for each in said for device in each.devices):
-        return f"pods claim the GPUs of {where}, and a CapacityBuffer has no claims"
-    other = next((each.of_vendor for each in said if each.of_vendor is not None), None)
-    return f"a CapacityBuffer requests {resource}, and {where} has {other.resource}" if other is not None else ""
+    known = [each.status.learned or each.spec for each in snapshot.node_profiles if each.pair == wanted and not nodes]
+    said = [discovery_of(node, own) for node in nodes]
+    said += [read_discovery(each.labels, each.allocatable, own) for each in known]
+    claimed = any(device.claimable for each in said for device in each.devices)
+    if claimed or any(each.claim_devices is not None for each in known):
+        why = f"pods claim the GPUs of {name} in NodePool {pool}, and a CapacityBuffer has no claims"
+        return _Asked(why_none=f"{why}; remove it, or name a type whose GPUs a device plugin announces")
+    listed = Catalog.builtin().lookup(name) if not said else None
+    others = [each.of_vendor for each in (*said, listed) if each is not None]
+    resource = next((each.resource for each in others if each is not None), "")
+    if resource in ("", own) or _counts(snapshot, headroom, resource):
+        return _Asked(resource if resource != own else "")
+    why = f"Karpenter is not known to count {resource} of {name} in NodePool {pool}"
+    return _Asked(why_none=f"{why}; remove it, or list the resource in a NodeOverlay")
+
+
+def _counts(snapshot: Snapshot, headroom: Headroom, resource: str) -> bool:
+    """Whether Karpenter launches such nodes for pods with the resource."""
+    groups = (each.node_class_group for each in snapshot.node_pools if each.name == headroom.node_pool)
+    by_itself = any(counted_by_karpenter(group, headroom.instance_type, resource) for group in groups)
+    return by_itself or any(resource in each.resources for each in snapshot.node_overlays)

@@ -60,6 +60,8 @@ class NodeRequest(Observed):
     """Ephemeral storage."""
     resource: str = ""
     """Extended resource that its GPUs will be announced as, where that is not the Environment's."""
+    counted: bool = False
+    """Headroom: whether Karpenter counts that resource, so that it is requested."""
     requires: Annotated[tuple[tuple[Requirement, ...], ...], Field(max_length=50)] = ()
     """What the pods require of labels that the NodePool leaves open: alternatives of conditions."""
     scheduler: str = ""
@@ -110,11 +112,15 @@ class NodeRequest(Observed):
     @property
     def text(self) -> str:
         """The annotation's value."""
-        left_out = {
-            name for name in ("requires", "resource", "scheduler", "storage_mib", "taints") if not getattr(self, name)
-        }
+        optional = ("counted", "requires", "resource", "scheduler", "storage_mib", "taints")
+        left_out = {name for name in optional if not getattr(self, name)}
         fields = self.model_dump(mode="json", by_alias=True, exclude=left_out)
         return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS).decode()
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is requested without its GPUs, so that only a label keeps the pods of other requests away."""
+        return bool(self.resource) and not self.counted
 
     @property
     def slug(self) -> str:
@@ -124,10 +130,10 @@ class NodeRequest(Observed):
     def requests(self, gpu_resource: str) -> dict[str, str]:
         """Resource requests of the pod that stands for the node.
 
-        Without GPUs if these will be allocatable as another resource: Karpenter initializes a node only when all
-        requested resources are allocatable.
+        Without GPUs if these will be allocatable as another resource that Karpenter does not count: it initializes a
+        node only when all requested resources are allocatable.
         """
-        gpus = {} if self.resource else {gpu_resource: str(self.gpus)}
+        gpus = {} if self.alone else {self.resource or gpu_resource: str(self.gpus)}
         cpu = {"cpu": f"{self.cpu_milli or _LEAST_CPU}m"}
         memory = {"memory": f"{self.memory_mib}Mi"} if self.memory_mib else {}
         storage = {EPHEMERAL_STORAGE: f"{self.storage_mib}Mi"} if self.storage_mib else {}
@@ -159,7 +165,7 @@ def pod_placement(node_request: NodeRequest, placement: Placement, name: str) ->
         type_terms.append(expression(INSTANCE_TYPE, "In", *node_request.instance_types))
     if node_request.node_pool:
         selector[NODEPOOL] = node_request.node_pool
-    if node_request.resource:
+    if node_request.alone:
         # Its own value for a label that the NodePool leaves open: no other pod shares the node that Karpenter plans.
         selector[REQUEST] = name
     terms = list(node_request.terms)
