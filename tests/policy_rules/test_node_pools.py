@@ -134,12 +134,35 @@ def test_which_taints_count_is_an_option() -> None:
         ("karpenter.azure.com/sku-family", ["N"]),
         ("karpenter.k8s.aws/instance-gpu-manufacturer", ["nvidia"]),
         ("nvidia.com/gpu.product", ["NVIDIA-A100-SXM4-80GB"]),
+        ("karpenter.k8s.aws/instance-family", ["g4ad"]),
+        ("karpenter.k8s.gcp/instance-family", ["a3"]),
+        ("karpenter.k8s.gcp/instance-gpu-count", ["8"]),
+        ("cloud.google.com/gke-accelerator", ["nvidia-l4"]),
+        ("node.kubernetes.io/instance-type", ["Standard_ND96isr_MI300X_v5"]),
+        ("beta.amd.com/gpu.family.AI", ["8"]),
+        ("gpu.intel.com/product", ["Max_1550"]),
     ],
 )
 def test_a_gpu_pool_is_detected_by_its_requirements(key: str, values: list[str]) -> None:
     requirements = [{"key": key, "operator": "In", "values": values}]
     pool = a_node_pool(spec__limits=None, spec__template__spec={"requirements": requirements})
     assert [rule for rule, _ in broken(pool)] == ["node-pool-gpu-taint"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec__limits": {"amd.com/gpu": "8"}},
+        {"spec__limits": {"gpu.intel.com/xe": "8"}},
+        {"spec__template__metadata": {"labels": {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"}}},
+        {"spec__template__spec": {"taints": [{"key": "gpu.intel.com/i915", "effect": "PreferNoSchedule"}]}},
+    ],
+)
+def test_a_pool_of_amd_or_intel_is_detected_by_what_it_declares(change: dict[str, Any]) -> None:
+    plain = {"spec__limits": None, "spec__template__spec": {}, "spec__disruption__consolidateAfter": "0s"}
+    assert broken(a_node_pool(**plain)) == []
+    rules = [rule for rule, _ in broken(a_node_pool(**{**plain, **change}))]
+    assert rules == ["node-pool-consolidation", "node-pool-gpu-taint"]
 
 
 @pytest.mark.parametrize("with_pool", [True, False])

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.labels import GPU_COUNT, GROUP, INSTANCE_TYPE
 from plimsoll.model.api import ANY_NODE_POOL
+from plimsoll.model.cluster import VENDOR_RESOURCES
 from plimsoll.model.meta import (
     CHANGING_KEYS,
     HASHES,
@@ -30,12 +31,17 @@ from plimsoll.text import did_you_mean, nearest
 
 CONSOLIDATION_RULE: Final = "node-pool-consolidation"
 TAINT_RULE: Final = "node-pool-gpu-taint"
-_GPU_KEY: Final = r"nvidia\.com/.*|karpenter\.k8s\.aws/instance-gpu-.*|karpenter\.azure\.com/sku-gpu-.*"
+_VENDOR_KEY: Final = r"(?:nvidia\.com|(?:beta\.)?amd\.com|gpu\.intel\.com)/.*"
+_GPU_KEY: Final = (
+    rf"{_VENDOR_KEY}|karpenter\.k8s\.(?:aws|gcp)/instance-gpu-.*|karpenter\.azure\.com/sku-gpu-.*"
+    r"|cloud\.google\.com/gke-accelerator"
+)
 _COUNT_KEYS: Final = (GPU_COUNT, "karpenter.k8s.aws/instance-gpu-count", "karpenter.azure.com/sku-gpu-count")
 _FAMILY_KEYS: Final = (
     "karpenter.k8s.aws/instance-family",
     "karpenter.k8s.aws/instance-category",
     "karpenter.azure.com/sku-family",
+    "karpenter.k8s.gcp/instance-family",
 )
 _DURATION: Final = r"(?:[0-9]{1,9}(?:s|m|h))+"
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
@@ -44,6 +50,11 @@ _READS: Final = ("NodePool",)
 
 def _types() -> dict[str, int]:
     return {each.name: each.gpus for each in Catalog.builtin().types if each.nvidia and not each.attached}
+
+
+def _of_others() -> frozenset[str]:
+    """Types with GPUs of AMD or Intel."""
+    return frozenset(each.name for each in Catalog.builtin().types if each.resource and not each.attached)
 
 
 class Size(NamedTuple):
@@ -81,14 +92,17 @@ def _values(requirement: Manifest) -> list[str]:
 
 
 def _gpu_families() -> tuple[str, ...]:
-    """AWS's families and categories of NVIDIA types, and Azure's."""
-    aws = {name.partition(".")[0] for name in _types() if "." in name}
-    return (*sorted(aws | {each[0] for each in aws}), "N")
+    """AWS's families and categories of types with GPUs, Google Cloud's families, and Azure's."""
+    names = {*_types(), *_of_others()}
+    aws = {name.partition(".")[0] for name in names if "." in name}
+    gcp = {name.partition("-")[0] for name in names if "-" in name and "." not in name}
+    return (*sorted(aws | gcp | {each[0] for each in aws}), "N")
 
 
 def is_gpu_pool(pool: Manifest, gpu_resource: str) -> bool:
-    """Whether the NodePool is for GPU nodes, by its requirements, limits, labels or taints."""
-    types, families = _types(), _gpu_families()
+    """Whether the NodePool is for nodes with GPUs of NVIDIA, AMD or Intel, by its requirements, limits, labels or
+    taints."""
+    types, families = {*_types(), *_of_others()}, _gpu_families()
     for each in _requirements(pool):
         key = text(each, "key")
         if re.fullmatch(_GPU_KEY, key):
@@ -100,10 +114,11 @@ def is_gpu_pool(pool: Manifest, gpu_resource: str) -> bool:
             return True
     template = section(pool, "spec", "template")
     taints = [each for _, each in items(section(template, "spec"), "taints")]
+    keys = [*section(template, "metadata", "labels"), *(text(each, "key") for each in taints)]
     return (
-        gpu_resource in section(pool, "spec", "limits")
-        or any(key.startswith("nvidia.com/") for key in section(template, "metadata", "labels"))
-        or any(text(each, "key").startswith("nvidia.com/") or _sku(each) for each in taints)
+        not section(pool, "spec", "limits").keys().isdisjoint((gpu_resource, *VENDOR_RESOURCES))
+        or any(re.fullmatch(_VENDOR_KEY, str(key)) for key in keys)
+        or any(map(_sku, taints))
     )
 
 
@@ -221,7 +236,7 @@ def _taints(manifest: Manifest, context: PolicyContext, options: TaintOptions) -
         for each in taints
     ):
         return
-    wanted = " or ".join(options.keys) or "nvidia.com/gpu:NoSchedule"
+    wanted = " or ".join(options.keys) or "one such as nvidia.com/gpu:NoSchedule"
     yield Fault(
         "spec.template.spec.taints",
         f"the GPU nodes of this NodePool have no taint that repels pods without GPUs: add {wanted}, and the toleration "
@@ -268,14 +283,15 @@ _VARIABLES: Final = {
     "templateAnnotations": value("object", "spec.template.metadata.annotations", "{}"),
     "gpuResource": "has(params.spec.gpuResource) ? params.spec.gpuResource : 'nvidia.com/gpu'",
     "types": _TYPES,
+    "otherTypes": texts(sorted(_of_others())),
     "named": "variables.requirements.filter(each, each.operator == 'In' && has(each.values))",
     "gpuPool": f"variables.requirements.exists(each, {matches('each.key', _GPU_KEY)})"
     f" || variables.named.exists(each, (each.key == '{INSTANCE_TYPE}'"
-    " && each.values.exists(one, one in variables.types))"
+    " && each.values.exists(one, one in variables.types || one in variables.otherTypes))"
     f" || (each.key in {texts(_FAMILY_KEYS)} && each.values.exists(one, one in {texts(_gpu_families())})))"
-    " || variables.gpuResource in variables.limits"
-    " || variables.templateLabels.exists(key, key.startsWith('nvidia.com/'))"
-    " || variables.taints.exists(each, each.key.startsWith('nvidia.com/')"
+    f" || variables.limits.exists(key, key == variables.gpuResource || key in {texts(VENDOR_RESOURCES)})"
+    f" || variables.templateLabels.exists(key, {matches('key', _VENDOR_KEY)})"
+    f" || variables.taints.exists(each, {matches('each.key', _VENDOR_KEY)}"
     " || (each.key == 'sku' && has(each.value) && each.value == 'gpu'))",
     "consolidateAfter": value("object", "spec.disruption.consolidateAfter", "'0s'"),
     "limit": f"variables.gpuResource in variables.limits && isQuantity(string({_LIMIT}))"

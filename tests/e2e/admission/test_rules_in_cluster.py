@@ -232,7 +232,11 @@ KEYS = st.sampled_from(
 
 @st.composite
 def node_pools(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
-    types = draw(mostly(["p4d.24xlarge"], ["g5.xlarge", "p4d.24xlarge"], ["m5.large"], ["Standard_NC24ads_A100_v4"]))
+    types = draw(
+        mostly(
+            ["p4d.24xlarge"], ["g5.xlarge", "p4d.24xlarge"], ["m5.large"], ["Standard_NC24ads_A100_v4"], ["g4ad.xlarge"]
+        )
+    )
     pool = a_node_pool(*types, gpu_limit=draw(mostly("16", "4", "8", "0", "12", "1k", "4500m")))
     spec = pool["spec"]
     requirements = spec["template"]["spec"]["requirements"]
@@ -245,18 +249,23 @@ def node_pools(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
             {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["g"]},
             {"key": "karpenter.k8s.aws/instance-family", "operator": "NotIn", "values": ["p5"]},
             {"key": "karpenter.k8s.aws/instance-gpu-count", "operator": "Gt", "values": ["7"]},
+            {"key": "karpenter.k8s.gcp/instance-family", "operator": "In", "values": ["a3"]},
+            {"key": "beta.amd.com/gpu.family.AI", "operator": "Exists"},
         )
     )
     if more is not None:
         requirements.append(more)
     if draw(mostly(False, True)):
         del spec["limits"]
+    elif draw(mostly(False, True)):
+        spec["limits"] = {"gpu.intel.com/xe": "8"}
     spec["disruption"]["consolidateAfter"] = draw(mostly("15m", "0s", "30s", "5m", "4m59s", "1h", "Never", "300s"))
     taint = draw(
         mostly(
             {"key": GPU, "effect": "NoSchedule"},
             None,
             {"key": "sku", "value": "gpu", "effect": "NoExecute"},
+            {"key": "amd.com/gpu", "effect": "PreferNoSchedule"},
             {"key": "team", "effect": "PreferNoSchedule"},
         )
     )
