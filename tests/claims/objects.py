@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from plimsoll.model import Snapshot
 from plimsoll.observe.files import snapshot_from_files
 
@@ -209,5 +207,5 @@ def a_pod(
 def snapshot_of(folder: Path, *manifests: Manifest) -> Snapshot:
     """The Snapshot of these manifests, read from a file."""
     file = folder / "objects.yaml"
-    file.write_text(yaml.safe_dump_all(manifests))
+    file.write_text("\n---\n".join(map(json.dumps, manifests)))
     return snapshot_from_files([str(file)])
