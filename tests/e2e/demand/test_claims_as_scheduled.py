@@ -264,11 +264,11 @@ def test_as_many_pods_have_a_place_as_the_scheduler_binds(cluster: Kube, tmp_pat
         for manifest in case.manifests:
             create(cluster, manifest)
     nodes = {each["metadata"]["name"] for case in cases for each in case.manifests if each["kind"] == "Node"}
-    await_condition(lambda: ready(cluster) == nodes, 60, "the nodes are Ready")
+    await_condition(lambda: ready(cluster) == nodes, 120, "the nodes are Ready")
     for case in cases:
         for pod in case.pods:
             create(cluster, pod)
-    await_condition(lambda: all(map(tried, cluster.list("v1", "Pod", "default"))), 120, "the scheduler has tried all")
+    await_condition(lambda: all(map(tried, cluster.list("v1", "Pod", "default"))), 240, "the scheduler has tried all")
     bound = dict.fromkeys(expected, 0)
     for pod in cluster.list("v1", "Pod", "default"):
         bound[pod["spec"]["nodeSelector"]["case"]] += bool(pod["spec"].get("nodeName"))
