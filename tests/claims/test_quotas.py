@@ -14,14 +14,18 @@ from plimsoll.plan.demand import DemandPlan, DemandPlanner
 from plimsoll.plan.limits import NamespaceBudget
 from plimsoll.plan.view import ClusterView
 from tests.claims.objects import (
+    MIG,
     Manifest,
     a_claim,
     a_class,
+    a_mig_class,
     a_node,
     a_pod,
     a_slice,
+    a_slice_of,
     a_template,
     asked,
+    divided,
     gpus,
     snapshot_of,
 )
@@ -114,8 +118,10 @@ def joined(joining: Joining, snapshot: Snapshot) -> Any:
         ({"deviceClassName": "gpu.nvidia.com", "allocationMode": "All"}, 1),
         (asked(2, of="mig.nvidia.com"), 0),
         ({"firstAvailable": [{"name": "a", **asked(2)}, {"name": "b", **asked(1)}]}, 0),
+        ({"firstAvailable": [{"name": "a", **asked(2)}]}, 0),
+        (asked(2, adminAccess=True), 2),
     ],
-    ids=["count", "all", "class without gpu", "alternatives"],
+    ids=["count", "all", "class without gpu", "alternatives", "one alternative", "adminAccess"],
 )
 @pytest.mark.parametrize("node", ["n1", ""])
 def test_queues_count_claims_as_kai_does(tmp_path: Path, request_: Manifest, counted: int, node: str) -> None:
@@ -126,3 +132,45 @@ def test_queues_count_claims_as_kai_does(tmp_path: Path, request_: Manifest, cou
     usage = queue_usage(snapshot_of(tmp_path, a_class(), queue, *NODE, template, pod))
     amounts = usage.allocated if node else usage.waiting
     assert amounts["q"].gpu == counted * GPU_MILLI
+
+
+@pytest.mark.parametrize(
+    ("request_", "limit", "number"),
+    [
+        (asked(1), 3, 3),
+        (asked(2), 3, 1),
+        (asked(2), 1, 0),
+        (a_slice_of("1g.10gb"), 0, 4),
+        ({"firstAvailable": [{"name": "a", **asked(1)}]}, 0, 4),
+    ],
+    ids=["each", "two of three", "more than the limit", "slices count nothing", "an alternative counts nothing"],
+)
+def test_a_limit_of_a_queue_bounds_claims_as_kai_counts_them(
+    tmp_path: Path, request_: Manifest, limit: int, number: int
+) -> None:
+    """Four pods of a queue wait, and its parent has the limit; another queue may have any."""
+    limits = {"root": limit, "q": -1, "free": -1}
+    queues: list[Manifest] = [
+        {
+            "apiVersion": "scheduling.run.ai/v2",
+            "kind": "Queue",
+            "metadata": {"name": name},
+            "spec": {"resources": {each: {"limit": of if each == "gpu" else -1} for each in ("gpu", "cpu", "memory")}},
+        }
+        for name, of in limits.items()
+    ]
+    queues[1]["spec"]["parentQueue"] = "root"
+    waiting = []
+    for each in range(5):
+        pod = a_pod(f"pod-{each}", "asked", schedulerName="kai-scheduler")
+        pod["metadata"]["labels"] = {"kai.scheduler/queue": "free" if each == 4 else "q"}
+        waiting.append(pod)
+    nodes = [a_node("n1"), *divided("n1", 1, "h100")] if request_.get("deviceClassName") == MIG else [
+        a_node("n1", instance_type=FOUR), a_slice("n1", gpus(8))
+    ]  # fmt: skip
+    template = a_template("asked", request_)
+    found = planned(tmp_path, an_environment(), a_mig_class(), *queues, *nodes, template, *waiting)
+    placed = [uid for demand in found.demands for uids in demand.on_nodes.values() for uid in uids]
+    assert "uid-pod-4" in placed
+    assert len(placed) - 1 == number
+    assert reasons(found) == ({RefusalReason.QUEUE} if number < 4 else set())

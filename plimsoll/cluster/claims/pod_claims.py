@@ -13,7 +13,6 @@ from plimsoll.model.dra import (
     ClaimedDevices,
     ClaimRequest,
     DeviceClass,
-    DeviceRequest,
     PodClaim,
     ResourceClaim,
     ResourceClaimTemplate,
@@ -185,7 +184,7 @@ class PodClaims:
             problem, hint = f"there is no DeviceClass {missing[0]!r}", "create it, or name another in the claim"
             return ClaimedDevices(problem=problem, hint=hint, unmet=_most_gpus(request))
         requests = tuple(
-            DeviceRequest(each.name, tuple(map(self._with_class, each.alternatives))) for each in request.requests
+            replace(each, alternatives=tuple(map(self._with_class, each.alternatives))) for each in request.requests
         )
         found = ClaimedDevices((replace(request, requests=requests),), unmet=_most_gpus(ClaimRequest(requests)))
         if request.not_planned:

@@ -29,6 +29,8 @@ class DeviceRequest:
     name: str
     alternatives: tuple[Subrequest, ...]
     """`exactly`, or `firstAvailable` in its order. One of them is met."""
+    exactly: bool = True
+    """Whether it is `exactly`, as KAI counts no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class ClaimRequest:
     def gpus_in_queue(self) -> int:
         """GPUs that KAI counts for it: those of classes that have `gpu` in their names, 1 for all of a node, and none
         for alternatives (`countGPUDevicesFromClaim`)."""
-        only = [request.alternatives[0] for request in self.requests if len(request.alternatives) == 1]
+        only = [request.alternatives[0] for request in self.requests if request.exactly]
         return sum([each.count or 1 for each in only if "gpu" in each.device_class.casefold()])
 
     @property
@@ -88,7 +90,7 @@ def _attributes(constraints: Iterable[Mapping[str, Any]], kind: str) -> tuple[st
 def _request(given: Mapping[str, Any]) -> DeviceRequest:
     several = given.get("firstAvailable")
     exactly = several or [given.get("exactly") or {}]
-    return DeviceRequest(str(given.get("name") or ""), tuple(map(_subrequest, exactly)))
+    return DeviceRequest(str(given.get("name") or ""), tuple(map(_subrequest, exactly)), exactly=not several)
 
 
 def _subrequest(given: Mapping[str, Any]) -> Subrequest:
