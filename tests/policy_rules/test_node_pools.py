@@ -159,7 +159,11 @@ def test_a_gpu_pool_is_detected_by_its_requirements(key: str, values: list[str])
     ],
 )
 def test_a_pool_of_amd_or_intel_is_detected_by_what_it_declares(change: dict[str, Any]) -> None:
-    plain = {"spec__limits": None, "spec__template__spec": {}, "spec__disruption__consolidateAfter": "0s"}
+    plain: dict[str, Any] = {
+        "spec__limits": None,
+        "spec__template__spec": {},
+        "spec__disruption__consolidateAfter": "0s",
+    }
     assert broken(a_node_pool(**plain)) == []
     rules = [rule for rule, _ in broken(a_node_pool(**{**plain, **change}))]
     assert rules == ["node-pool-consolidation", "node-pool-gpu-taint"]
