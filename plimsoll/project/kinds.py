@@ -37,8 +37,9 @@ class ClusterKind(StrEnum):
 
     @property
     def extras(self) -> tuple[str, ...]:
-        """The extras of the package that the project's program and controller need."""
-        return ("aws", "controller") if self is ClusterKind.AWS else ("controller",)
+        """The extras of the package that the project's program and controller need, and where it runs the cluster."""
+        more = (self.value,) if self in (ClusterKind.AWS, ClusterKind.SANDBOX) else ()
+        return tuple(sorted(("controller", *more)))
 
 
 _SUMMARIES = {

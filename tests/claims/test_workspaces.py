@@ -218,6 +218,16 @@ def test_new_nodes_are_of_types_of_other_vendors_too(tmp_path: Path, name: str) 
         assert not verdict.accepted
 
 
+def test_devices_that_are_declared_in_part_are_refused_by_what_is_missing(tmp_path: Path) -> None:
+    """No catalog completes them, so that no class is known to select them."""
+    profile, pool = a_profile("m5.4xlarge", strings={"productName": "NVIDIA L4"}), a_node_pool(types=("m5.4xlarge",))
+    given = [with_new_nodes(), a_class(), profile, pool, by_claim(instanceType="m5.4xlarge")]
+    (verdict,) = validate(snapshot_of(tmp_path, *given))
+    assert verdict.reason is Reason.UNSUPPORTED_INSTANCE_TYPE, verdict.message
+    assert f"spec.claimDevices of NodeProfile {profile['metadata']['name']}" in verdict.message
+    assert "DeviceClass" not in verdict.message
+
+
 def test_presets_are_refused_on_gpus_of_other_vendors(tmp_path: Path) -> None:
     workspace = by_claim()
     workspace["spec"]["inference"] = {"preset": {"name": "phi-4-mini-instruct"}}

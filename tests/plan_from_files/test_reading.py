@@ -110,6 +110,15 @@ def test_without_an_environment_auto_provisioning_is_disabled(tmp_path: Path) ->
     assert read(tmp_path, yaml.safe_dump(ENVIRONMENT)).environment.spec.auto_provisioning
 
 
+def test_without_an_environment_workspaces_with_an_instance_type_are_warned_of(tmp_path: Path) -> None:
+    """They are refused, whatever the cluster's Environment says."""
+    typed = {**WORKSPACE, "spec": {**WORKSPACE["spec"], "resource": {"instanceType": "g6.xlarge"}}}
+    (warning,) = read(tmp_path, yaml.safe_dump(typed)).warnings
+    assert "Environment" in warning and "1 Workspace" in warning
+    assert not read(tmp_path, yaml.safe_dump_all([typed, ENVIRONMENT])).warnings
+    assert not read(tmp_path, yaml.safe_dump(WORKSPACE)).warnings
+
+
 def test_a_workspace_without_a_namespace_is_in_default(tmp_path: Path) -> None:
     [workspace] = read(tmp_path, yaml.safe_dump(WORKSPACE)).workspaces
     assert workspace.key == ("default", "ws")

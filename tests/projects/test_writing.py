@@ -178,6 +178,8 @@ def test_a_project_requires_the_published_version_and_the_extras_that_it_needs()
     files = project_files(ClusterKind.AWS, "gpu-capacity")
     assert files["requirements.txt"] == f"{NAME}[aws,controller]=={version()}\n"
     assert f"\n{NAME}=={version()}\n" in files["policies/requirements.txt"]
+    files = project_files(ClusterKind.SANDBOX, "gpu-capacity")
+    assert files["requirements.txt"] == f"{NAME}[controller,sandbox]=={version()}\n", "it runs the cluster, too"
 
 
 def test_a_project_of_a_wheel_has_it_and_requires_it(tmp_path: Path) -> None:

@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox.nodes import ListedNode, gpu_models, node_manifest, parse_node_list, read_node_list
+from plimsoll.model.dra import ResourceSlice
+from plimsoll.sandbox.nodes import (
+    ListedNode,
+    gpu_models,
+    node_manifest,
+    parse_node_list,
+    read_node_list,
+    slice_manifest,
+)
 
 HEADER = "sn,cpu_milli,memory_mib,gpu,model"
 
@@ -54,6 +62,32 @@ def test_columns_may_come_in_any_order_and_with_others() -> None:
     [node] = parsed("T4,x,1,n-1,4000,8192", header="model,rack,gpu,sn,cpu_milli,memory_mib")
 
     assert (node.name, node.gpus, node.cpu_milli) == ("n-1", 1, 4000)
+
+
+def test_gpus_of_a_driver_are_published_as_devices_that_pods_claim() -> None:
+    plugin, claimed, none = parsed(
+        "n-1,64000,262144,2,H100,", "n-2,64000,262144,2,H100,gpu.nvidia.com", "n-3,64000,262144,0,,gpu.nvidia.com",
+        header=f"{HEADER},driver",
+    )  # fmt: skip
+    assert (plugin.driver, none.driver) == ("", "")
+    node, made = node_manifest(claimed), slice_manifest(claimed, "u")
+    assert not [key for key in node["metadata"]["labels"] if key.startswith("nvidia.com/")]
+    assert "nvidia.com/gpu" not in node["status"]["capacity"]
+    read = ResourceSlice.read(made)
+    assert (read.driver, read.node_name) == ("gpu.nvidia.com", "n-2")
+    assert made["metadata"]["ownerReferences"][0]["uid"] == "u"
+    devices = made["spec"]["devices"]
+    assert [each["attributes"]["productName"] for each in devices] == [{"string": "NVIDIA H100 80GB HBM3"}] * 2
+    assert len({each["attributes"]["uuid"]["string"] for each in devices}) == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "place"),
+    [("n-1,1000,1024,1,T4,other.dev", "driver"), ("n-1,1000,1024,129,T4,gpu.nvidia.com", "gpu")],
+)
+def test_devices_that_cannot_be_published_are_refused(row: str, place: str) -> None:
+    with pytest.raises(PlimsollError, match=f"line 2, column {place}:"):
+        parsed(row, header=f"{HEADER},driver")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rich.console import Console
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
 from plimsoll.sandbox import making_nodes
-from plimsoll.sandbox.nodes import STALL_SECONDS, ListedNode, NodeCounts, make_nodes_with, node_manifest
+from plimsoll.sandbox.nodes import STALL_SECONDS, ListedNode, NodeCounts, gpu_models, make_nodes_with, node_manifest
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 WATCH_SECONDS = 50.0
@@ -33,8 +33,14 @@ class SlowCluster:
         self._number, self._comes, self._refused = number, iter(comes), refused
         self._nodes = {each.name: node_manifest(each) for each in listed(present)}
         self._all_asked = threading.Event()
+        self.slices: dict[str, str] = {}
+        """UID of the node of each ResourceSlice."""
 
     def request(self, method: str, path: str, body: Any = None, *, retry_throttled: bool = False) -> dict[str, Any]:
+        if path == "/apis/resource.k8s.io/v1/resourceslices":
+            (owner,) = body["metadata"]["ownerReferences"]
+            self.slices[body["spec"]["nodeName"]] = owner["uid"]
+            return {}
         assert path == "/api/v1/nodes"
         if method == "GET":
             return {"items": list(self._nodes.values()), "metadata": {"resourceVersion": "1"}}
@@ -45,7 +51,7 @@ class SlowCluster:
         self._nodes[name] = body
         if len(self._nodes) == self._number:
             self._all_asked.set()
-        return {}
+        return {"metadata": {"uid": f"uid-{name}"}}
 
     @contextmanager
     def stream(self, path: str, *, query: Mapping[str, str], read_timeout: float) -> Iterator[SimpleNamespace]:
@@ -100,6 +106,13 @@ def test_existing_nodes_are_awaited_and_not_created() -> None:
     cluster = SlowCluster(5, [2, 3], present=3)
 
     assert make(cluster, 5) == NodeCounts(2, 3)
+
+
+def test_devices_that_pods_claim_are_published_when_all_nodes_are_ready() -> None:
+    cluster = SlowCluster(5, [5], present=1)
+    nodes = [each._replace(gpus=2, model=gpu_models()["T4"], driver="gpu.nvidia.com") for each in listed(5)]
+    make_nodes_with(cast(Connection, cluster), nodes, lambda _m, _r: None, lambda: cluster.seconds)
+    assert cluster.slices == {f"n-{number}": f"uid-n-{number}" for number in range(1, 5)}, "none of an existing node"
 
 
 def test_a_watch_from_an_expired_version_starts_again() -> None:

@@ -206,7 +206,7 @@ class _Reading:
             skipped=sum(self._passed_over.values()) + sum(self._kaitos.values()),
             warnings=(
                 *priorities.warnings,
-                *([] if environments else self._unread_requests()),
+                *([] if environments else self._without_environment()),
                 *(
                     f"{number} of kind {kind} skipped: not used in planning"
                     for kind, number in sorted(self._passed_over.items())
@@ -218,9 +218,15 @@ class _Reading:
             ),
         )
 
-    def _unread_requests(self) -> Iterator[str]:
-        """A warning on objects that request capacity for an Environment. Its settings decide what they count as, so
-        they are not guessed."""
+    def _without_environment(self) -> Iterator[str]:
+        """Warnings on what an Environment decides: Workspaces with instance types, and objects that request capacity
+        for one. Its settings decide what these count as, so they are not guessed."""
+        resources = [each.spec.resource for each in self._objects[Workspace]]
+        if typed := sum(bool(each.instance_type or each.instance_types) for each in resources):
+            yield (
+                f"no Environment is in the files, so that node auto-provisioning counts as disabled, and "
+                f"{counted(typed, 'Workspace')} with an instance type are for it: add the Environment"
+            )
         objs = [each for kind in (Pod, CapacityBuffer, ProvisioningRequest) for each in self._objects[kind]]
         requests = [each for each in objs if DEMAND in each.labels and ENVIRONMENT in each.labels]
         if requests:

@@ -211,6 +211,18 @@ class ProvisionedNodes:
             f"and none of them allows instance type {offered.name!r}{allowing}: change resource.instanceType",
         )
 
+    def _declared_in_part(self, workspace: Workspace, offered: OfferedType) -> Refusal | None:
+        """Refuses a Workspace whose pods claim devices of which a NodeProfile says too little: no class is known to
+        select them."""
+        claimed = offered.claimed
+        if not workspace.spec.resource.claims or claimed is None or claimed.own_class or offered.kind is not None:
+            return None
+        return Refusal(
+            Reason.UNSUPPORTED_INSTANCE_TYPE,
+            f"Unsupported instance type {offered.name!r} here: its devices are not known: "
+            f"{self._types.how_to_know(offered.name)}",
+        )
+
     def _size(
         self,
         workspace: Workspace,
@@ -227,7 +239,7 @@ class ProvisionedNodes:
                 "node class; set nodeClaims.nodeClassRef in the Environment",
             )
         resource = offered.claimed.driver if offered.claimed is not None else offered.resource
-        unlike = _unlike(workspace, offered, resource, node_class.group)
+        unlike = self._declared_in_part(workspace, offered) or _unlike(workspace, offered, resource, node_class.group)
         if unlike is not None:
             return unlike
         warnings = offered.warnings

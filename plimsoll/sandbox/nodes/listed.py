@@ -8,9 +8,13 @@ from typing import Any, Final, NamedTuple
 
 from plimsoll import labels
 from plimsoll.errors import PlimsollError
-from plimsoll.sandbox.nodes.models import GpuModel, discovery_labels, gpu_models
+from plimsoll.sandbox.nodes.models import GpuModel, device, discovery_labels, gpu_models
 
 COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+DRIVER: Final = "gpu.nvidia.com"
+"""What the optional column `driver` may name."""
+_MOST_DEVICES: Final = 128
+"""Of a ResourceSlice."""
 _NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,61}[a-z0-9])?")
 _LARGEST: Final = 10**9
 
@@ -23,10 +27,12 @@ class ListedNode(NamedTuple):
     memory_mib: int
     gpus: int
     model: GpuModel | None
+    driver: str = ""
+    """Whose ResourceSlices have the GPUs, which pods claim; empty: a device plugin announces them."""
 
 
 def read_node_list(path: Path) -> list[ListedNode]:
-    """The nodes in a CSV file with the columns sn, cpu_milli, memory_mib, gpu and model.
+    """The nodes in a CSV file with the columns sn, cpu_milli, memory_mib, gpu and model, and optionally driver.
 
     Raises PlimsollError, which names the line and the column of an error.
     """
@@ -78,12 +84,21 @@ def _node(row: dict[str, Any], where: str) -> ListedNode:
             f"{where}, column model: {model!r} is not a known GPU model.",
             f"The models are {', '.join(gpu_models())}; add others to plimsoll/sandbox/nodes/gpu_models.csv.",
         )
+    driver = (row.get("driver") or "").strip()
+    if driver not in ("", DRIVER):
+        raise PlimsollError(
+            f"{where}, column driver: {driver!r} is not {DRIVER}.",
+            "Leave it empty for GPUs that a device plugin announces.",
+        )
+    if driver and gpus > _MOST_DEVICES:
+        raise PlimsollError(f"{where}, column gpu: {gpus} is more than the {_MOST_DEVICES} devices of a ResourceSlice.")
     return ListedNode(
         name,
         _number(row, "cpu_milli", where, least=1),
         _number(row, "memory_mib", where, least=1),
         gpus,
         gpu_models()[model] if gpus else None,
+        driver if gpus else "",
     )
 
 
@@ -96,14 +111,16 @@ def _number(row: dict[str, Any], column: str, where: str, least: int) -> int:
 
 
 def node_manifest(node: ListedNode) -> dict[str, Any]:
-    """The Node object that KWOK simulates, with the labels of a kubelet and of GPU Feature Discovery."""
+    """The Node object that KWOK simulates, with the labels of a kubelet and, unless pods claim its GPUs, of GPU Feature
+    Discovery."""
     resources = {
         "cpu": f"{node.cpu_milli}m",
         "memory": f"{node.memory_mib}Mi",
         "ephemeral-storage": "1000Gi",
         "pods": "110",
     }
-    if node.model is not None:
+    announced = node.model if not node.driver else None
+    if announced is not None:
         resources[labels.GPU_RESOURCE] = str(node.gpus)
     return {
         "apiVersion": "v1",
@@ -114,9 +131,28 @@ def node_manifest(node: ListedNode) -> dict[str, Any]:
                 "kubernetes.io/arch": "amd64",
                 labels.HOSTNAME: node.name,
                 "kubernetes.io/os": "linux",
-                **(discovery_labels(node.model, node.gpus) if node.model is not None else {}),
+                **(discovery_labels(announced, node.gpus) if announced is not None else {}),
             },
             "annotations": {"kwok.x-k8s.io/node": "fake"},
         },
         "status": {"capacity": resources, "allocatable": resources, "phase": "Pending"},
+    }
+
+
+def slice_manifest(node: ListedNode, uid: str) -> dict[str, Any]:
+    """The ResourceSlice with the GPUs of a node with a driver; `uid` is the node's."""
+    numbers = range(node.gpus)
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {
+            "name": f"{node.name}-{node.driver}",
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": uid}],
+        },
+        "spec": {
+            "driver": node.driver,
+            "nodeName": node.name,
+            "pool": {"name": node.name, "generation": 1, "resourceSliceCount": 1},
+            "devices": [device(node.model, each, f"GPU-{node.name}-{each}") for each in numbers if node.model],
+        },
     }

@@ -11,10 +11,11 @@ import orjson
 
 from plimsoll.errors import PlimsollError
 from plimsoll.kube import Connection, RequestError
-from plimsoll.sandbox.nodes.listed import ListedNode, node_manifest
+from plimsoll.sandbox.nodes.listed import ListedNode, node_manifest, slice_manifest
 
 STALL_SECONDS: Final = 120.0
 _NODES: Final = "/api/v1/nodes"
+_SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"
 _WORKERS: Final = 8
 _WATCH_SECONDS: Final = 5
 """Seconds of one watch. After each, the deadline and the creations are checked."""
@@ -99,6 +100,8 @@ def make_nodes_with(
                 _raise_failure(creations)
                 awaited.check()
                 on_progress(len(awaited.made), len(awaited.ready))
+            for creation in creations:
+                creation.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
     return NodeCounts(len(missing), len(nodes) - len(missing))
@@ -106,7 +109,9 @@ def make_nodes_with(
 
 def _create(connection: Connection, node: ListedNode) -> None:
     try:
-        connection.request("POST", _NODES, node_manifest(node))
+        made = connection.request("POST", _NODES, node_manifest(node))
+        if node.driver:
+            connection.request("POST", _SLICES, slice_manifest(node, made["metadata"]["uid"]))
     except RequestError as error:
         # Another `sandbox nodes` may have created it meanwhile.
         if error.reason != "AlreadyExists":
