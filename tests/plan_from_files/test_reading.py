@@ -83,6 +83,18 @@ def test_folders_are_read_recursively_and_in_order(tmp_path: Path) -> None:
     assert names(snapshot_from_files([str(tmp_path)])) == ["first", "second", "third"]
 
 
+def test_hidden_folders_and_files_are_those_of_tools(tmp_path: Path) -> None:
+    """Also `on` of a workflow of GitHub is no text in YAML 1.1."""
+    workflows = tmp_path / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    (workflows / "preview.yaml").write_text("on: push\n")
+    (tmp_path / ".pre-commit-config.yaml").write_text("repos: []\n")
+    (tmp_path / "node.yaml").write_text(json.dumps(NODE))
+    assert names(snapshot_from_files([str(tmp_path)])) == ["n1"]
+    (workflows / "preview.yaml").write_text(json.dumps(named(NODE, "named")))
+    assert names(snapshot_from_files([str(tmp_path / ".github")])) == ["named"], "unless it is named"
+
+
 def test_each_file_of_a_volume_of_a_config_map_is_read_once(tmp_path: Path) -> None:
     kept = tmp_path / "..2026_11_22_09_13_00.42"
     kept.mkdir()

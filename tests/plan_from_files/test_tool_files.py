@@ -14,6 +14,9 @@ FILES = {
     "overlay.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n",
     "values-prod.yaml": "replicas: 2\n",
     "Chart.yaml": "apiVersion: v2\nname: models\nversion: 1.0.0\n",
+    "Pulumi.yaml": "name: capacity\nruntime: python\n",
+    "Pulumi.prod.yaml": "config: {layer: environment}\n",
+    "PulumiPolicy.yaml": "runtime: python\n",
     "queue.yaml": """
 apiVersion: scheduling.run.ai/v2
 kind: Queue
@@ -78,6 +81,7 @@ def written(folder: Path, **more: str) -> Path:
 def test_files_of_tools_are_skipped(tmp_path: Path, command: tuple[str, ...]) -> None:
     done = said(written(tmp_path / "new"), command)
     assert re.search(r"2 (of kind )?kustomization file", done.stdout + done.stderr)
+    assert re.search(r"3 (of kind )?file of Pulumi", done.stdout + done.stderr)
 
 
 @pytest.mark.parametrize("command", PLANNING, ids=" ".join)

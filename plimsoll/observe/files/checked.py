@@ -10,7 +10,7 @@ from plimsoll.errors import InvalidObjectError
 from plimsoll.model.meta import section
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
 from plimsoll.observe.files.manifests import objects_of
-from plimsoll.observe.files.tool_files import CHART, KUSTOMIZATION, tool_file
+from plimsoll.observe.files.tool_files import CHART, KUSTOMIZATION, PULUMI, tool_file
 from plimsoll.policy import CHART_FILE_KIND, VALUES_KIND, is_kind, is_read
 
 
@@ -32,7 +32,7 @@ def checked_objects(paths: Sequence[str]) -> CheckedObjects:
     passed_over: Counter[str] = Counter()
     for document in read_documents(paths):
         tool = tool_file(document)
-        if tool == KUSTOMIZATION:
+        if tool in (KUSTOMIZATION, PULUMI):
             passed_over[tool] += 1
             continue
         for place, manifest in [(document.place, _of_helm(document, tool))] if tool else objects_of(document):

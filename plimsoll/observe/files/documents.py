@@ -99,13 +99,14 @@ def _files(path: str) -> list[str]:
         raise ManifestError("a file's name is empty", "name a file or a directory, or - for standard input")
     if not Path(path).is_dir():
         return [path]
-    # A volume of a ConfigMap keeps its files in a folder such as `..2026_11_22`, and links to each of them.
+    # Folders such as `.github` are those of tools. A volume of a ConfigMap keeps its files in a folder such as
+    # `..2026_11_22`, and links to each of them.
     found = sorted(
         str(file)
         for file in Path(path).rglob("*")
         if file.suffix in SUFFIXES
         and file.is_file()
-        and not any(part.startswith("..") for part in file.relative_to(path).parts)
+        and not any(part.startswith(".") for part in file.relative_to(path).parts)
     )
     if not found:
         raise ManifestError(f"{path}: no manifests found", f"files that end in {', '.join(SUFFIXES)} are read")

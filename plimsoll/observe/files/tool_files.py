@@ -9,7 +9,9 @@ from plimsoll.observe.files.documents import Document
 CHART: Final = "Chart.yaml"
 VALUES: Final = "values of a chart"
 KUSTOMIZATION: Final = "kustomization file"
+PULUMI: Final = "file of Pulumi"
 _VALUES_FILE: Final = re.compile(r"(?:.*[-_.])?values.*\.(?:ya?ml|json)", re.IGNORECASE)
+_PULUMI_FILE: Final = re.compile(r"Pulumi(?:Policy|\..+)?\.ya?ml")
 _KUSTOMIZATION_FILES: Final = ("kustomization.yaml", "kustomization.yml")
 
 
@@ -26,4 +28,6 @@ def tool_file(document: Document) -> str:
         return ""
     if name in _KUSTOMIZATION_FILES:
         return KUSTOMIZATION
+    if _PULUMI_FILE.fullmatch(name):
+        return PULUMI
     return VALUES if _VALUES_FILE.fullmatch(name) else ""
