@@ -73,11 +73,10 @@ class Gate:
 
     def count(self, requested: Mapping[str, Asked], refused: Iterable[str]) -> None:
         """Has those of the refused pods count that have no capacity gate any more: their scheduler may place them."""
-        limits = self.limits
-        if limits is None or not limits.released.keys() & set(refused):
+        if self.limits is None or not (released := self.limits.released.keys() & refused):
             return
-        self.limits = limits.copy()
-        for uid in limits.released.keys() & set(refused):
+        self.limits = self.limits.copy()
+        for uid in released:
             self.limits.subtract(requested[uid].namespace, requested[uid].milli, requested[uid].resource)
 
     def admit(self, asked: Sequence[Asked]) -> Refusal | None:
