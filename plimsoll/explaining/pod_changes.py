@@ -103,6 +103,7 @@ class _Alike:
             if uid_of(each) in members
             and each.namespace == pod.namespace
             and each.extended_resources == pod.extended_resources
+            and each.resource_claims == pod.resource_claims
             and each.annotations.get(POD_GROUP_NAME, "") == group
         )
         more = len(self.uids) - 1

@@ -254,7 +254,7 @@ FOUR_L4 = (claims.a_class(), claims.a_node("one"), claims.a_slice("one", claims.
 MEMORY = f"device.capacity['{claims.DRIVER}'].memory"
 CLAIMED: dict[str, tuple[tuple[Any, ...], str]] = {
     "a template that does not exist": (
-        (claims.a_template("one", claims.asked()), claims.a_pod("pod", "on")),
+        (claims.a_template("one", claims.asked()), claims.a_pod("pod", "on"), claims.a_pod("right", "one")),
         "Pod team/pod: spec.resourceClaims[gpu].resourceClaimTemplateName: on -> one",
     ),
     "a class that does not exist": (
