@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from plimsoll.cluster.ledger import GpuAccount, gpu_ledger
+from plimsoll.cluster.ledger import GpuAccount, gpu_ledger, other_accelerators
 from plimsoll.cluster.nodes import owner_in
 from plimsoll.cluster.pods import PodRequest, bound_pods, is_reservation, read_request
 from plimsoll.cost import Prices, node_cost
@@ -85,17 +85,26 @@ def node_links(planned: PlannedDemand, node: Node) -> Iterator[Link]:
     """The node, what it costs, and what keeps it."""
     account = gpu_ledger_of(planned, node.name)
     pool = node.labels.get(NODEPOOL)
-    what = f"{account.gpus} x {account.kind or account.vendor_resource or 'GPU'}" if account is not None else "no GPUs"
     of_pool = f" of NodePool {pool}" if pool else ""
+    what, free = _devices(planned.snapshot, account, node)
     text = f"{node.name}: {node.instance_type or 'unknown type'}{of_pool} with {what}"
     problem = _unusable(node)
     if problem:
         yield Link(Step.NODE, State.BLOCKED, f"{text}, {problem}", StepReason.NODE_UNUSABLE)
     else:
-        free = "" if account is None else f", {figure(float(sum(account.likely_free_milli)) / 1000)} free"
-        yield Link(Step.NODE, State.PASSED, text + free)
+        yield Link(Step.NODE, State.PASSED, f"{text}, {free} free" if free else text)
     yield Link(Step.COST, State.PASSED, _cost(account, node, planned.prices))
     yield Link(Step.END, State.PASSED, ending(planned, node))
+
+
+def _devices(snapshot: Snapshot, account: GpuAccount | None, node: Node) -> tuple[str, str]:
+    """What it has: GPUs, else accelerators of others; and how much of that is free, empty without any."""
+    if account is not None and account.has_gpus:
+        free = figure(float(sum(account.likely_free_milli)) / 1000)
+        return f"{account.gpus} x {account.kind or account.vendor_resource or 'GPU'}", free
+    others = [each for each in other_accelerators(snapshot) if each.node == node.name]
+    what = shortlist([f"{each.allocatable} x {each.resource}" for each in others])
+    return what or "no GPUs", shortlist([str(each.free) for each in others])
 
 
 def gpu_ledger_of(planned: PlannedDemand, name: str) -> GpuAccount | None:

@@ -26,7 +26,7 @@ from plimsoll.explaining import (
 )
 from plimsoll.model import Snapshot
 from plimsoll.model.api import GPUDemand
-from plimsoll.model.cluster import Pod
+from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.kai import NODE_POOL, PodGroup, SchedulingShard
 from plimsoll.model.karpenter import NodeClaim
 from plimsoll.plan import validate
@@ -342,6 +342,17 @@ def test_a_node_has_who_it_is_for_and_who_uses_it() -> None:
     assert chain.links[0].text == "for the pods of GPUDemand d"
     assert "others/train" in chain.links[-1].text
     assert read_request(snapshot.pods[0]).held is not None
+
+
+def test_a_node_without_gpus_has_the_accelerators_that_it_has() -> None:
+    node = Node.read({"metadata": {"name": "n"}, "status": {"allocatable": {"habana.ai/gaudi": "8", "cpu": "96"}}})
+    containers = [{"name": "main", "resources": {"limits": {"habana.ai/gaudi": "3"}}}]
+    spec = {"nodeName": "n", "containers": containers}
+    pod = Pod.read({"metadata": {"name": "train", "namespace": "team", "uid": "u"}, "spec": spec})
+    used, bare = (why_node(plan_demand(a_snapshot(node, *pods), NOW), "n") for pods in ((pod,), ()))
+    (link,) = (each for each in used.links if each.step is Step.NODE)
+    assert "8 x habana.ai/gaudi, 5 free" in link.text
+    assert any("8 x habana.ai/gaudi, 8 free" in each.text for each in bare.links)
 
 
 def group(*objects: Any, **spec: Any) -> Snapshot:
