@@ -75,7 +75,10 @@ class Domains:
         for (group, key, domain), count in rules.placed.items():
             self._counts[group, key][domain] = count
         self._present = set(rules.present)
-        self._kept = set(rules.kept_from)
+        self._kept: defaultdict[tuple[str, str], set[Hashable]] = defaultdict(set)
+        """The groups that pods keep away from a domain, by key and domain."""
+        for group, key, domain in rules.kept_from:
+            self._kept[key, domain].add(group)
         self._opened: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         """(domain, name of the shape) of new nodes, by key."""
         keys: defaultdict[Hashable, set[str]] = defaultdict(set)
@@ -85,17 +88,22 @@ class Domains:
         for group, key, _ in rules.kept_from:
             keys[group].add(key)
         self._keys = keys
+        self._keys_of = {name: self._find_keys(name) for name in {*rules.of, *rules.groups}}
 
     def copy(self) -> "Domains":
         other = Domains.__new__(Domains)
-        other._rules, other._keys = self._rules, self._keys
+        other._rules, other._keys, other._keys_of = self._rules, self._keys, self._keys_of
         other._counts = defaultdict(dict, {place: dict(counts) for place, counts in self._counts.items()})
-        other._present, other._kept = set(self._present), set(self._kept)
+        other._present = set(self._present)
+        other._kept = defaultdict(set, {place: set(groups) for place, groups in self._kept.items()})
         other._opened = defaultdict(set, {key: set(opened) for key, opened in self._opened.items()})
         return other
 
     def keys_of(self, name: str) -> list[str]:
         """The labels that decide where the pod may be, or others because of it."""
+        return self._keys_of.get(name, [])
+
+    def _find_keys(self, name: str) -> list[str]:
         own = {rule.key for rule in self._rules.of.get(name, ())}
         return sorted(own.union(*(self._keys[group] for group in self._rules.groups.get(name, ()))))
 
@@ -116,9 +124,8 @@ class Domains:
         if any(domains.get(key) == UNKNOWN for key in self.keys_of(name)):
             return False
         groups = self._rules.groups.get(name, frozenset())
-        for group in groups:
-            if any((group, key, domains.get(key)) in self._kept for key in self._keys[group]):
-                return False
+        if any(place in self._kept and not self._kept[place].isdisjoint(groups) for place in domains.items()):
+            return False
         return all(
             self._meets(rule, domains.get(rule.key), rule.group in groups) for rule in self._rules.of.get(name, ())
         )
@@ -162,4 +169,4 @@ class Domains:
                     counts[domain] = counts.get(domain, 0) + 1
         for rule in self._rules.of.get(name, ()):
             if rule.relation is Relation.APART and rule.key in domains:
-                self._kept.add((rule.group, rule.key, domains[rule.key]))
+                self._kept[rule.key, domains[rule.key]].add(rule.group)

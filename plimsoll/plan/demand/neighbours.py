@@ -1,7 +1,7 @@
 """Neighbours: the rules of waiting pods about other pods, waiting or running, and the domains of nodes."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain
@@ -16,11 +16,16 @@ from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, TopologyConstrain
 from plimsoll.model.meta import Placement, PodRule, PodSelector, Terms
 from plimsoll.packing import Relation
 from plimsoll.packing.nodes import UNKNOWN, Place, Rule, Rules
-from plimsoll.plan.classes import gang_levels
+from plimsoll.plan.classes import Refusal, RefusalReason, gang_levels
 from plimsoll.plan.demand.hosts import ShapeOffer
 from plimsoll.plan.demand.inputs import DemandInputs
 from plimsoll.plan.demand.spread_nodes import SpreadNodes
 from plimsoll.plan.demand.usable import Usable
+
+_MOST_COMPARED: Final = 250_000
+"""Rules times waiting pods of a namespace: half a second."""
+_ALWAYS: Final = 32
+"""Rules that a namespace may have, however many pods wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +51,31 @@ class _Group:
         return all(each.matches(pod.namespace, pod.labels) for each in self.selectors)
 
 
-_NO_GROUPS: Final = frozenset[_Group]()
+_NO_GROUPS: Final = frozenset[int]()
 
 
 @dataclass(frozen=True)
 class _Groups:
-    """Groups by a label, PodGroup or namespace that all their pods have: tenants may make thousands of them."""
+    """Groups by a label, PodGroup or namespace that all their pods have: tenants may make thousands of them. Each is
+    told by its number, because the hash of a group takes long."""
 
-    groups: Collection[_Group]
+    groups: Sequence[_Group]
 
     @cached_property
-    def _by_mark(self) -> Mapping[object, list[_Group]]:
-        found = defaultdict[object, list[_Group]](list)
-        for group in self.groups:
+    def _by_mark(self) -> Mapping[object, list[int]]:
+        found = defaultdict[object, list[int]](list)
+        for number, group in enumerate(self.groups):
             for mark in _marks(group):
-                found[mark].append(group)
+                found[mark].append(number)
         return found
 
-    def of(self, pod: Pod | Neighbour) -> frozenset[_Group]:
+    def of(self, pod: Pod | Neighbour) -> frozenset[int]:
         """Those that hold the pod."""
         marks = (None, pod.namespace, (POD_GROUP_NAME, pod.annotations.get(POD_GROUP_NAME)), *pod.labels.items())
         if self._by_mark.keys().isdisjoint(marks):
             return _NO_GROUPS
-        return frozenset(group for mark in marks for group in self._by_mark.get(mark, ()) if group.holds(pod))
+        named = (number for mark in marks for number in self._by_mark.get(mark, ()))
+        return frozenset(number for number in named if self.groups[number].holds(pod))
 
 
 def _marks(group: _Group) -> Iterable[object]:
@@ -82,20 +89,68 @@ def _marks(group: _Group) -> Iterable[object]:
     return next((each.namespaces for each in group.selectors if each.namespaces is not None), (None,))
 
 
-def rules_of(inputs: DemandInputs, usable: Usable) -> Rules | None:
-    """The rules that concern waiting pods; None if there are none."""
-    ruled = {uid: pod for members in inputs.classes.values() for uid, pod in members.ruled.items()}
+def rules_of(inputs: DemandInputs, usable: Usable, without: Container[str] = ()) -> Rules | None:
+    """The rules that concern waiting pods; None if there are none. Those of the pods `without`, by UID, are left out,
+    which have no place."""
+    of_classes = (item for members in inputs.classes.values() for item in members.ruled.items())
+    ruled = {uid: pod for uid, pod in of_classes if uid not in without}
     repelling = frozenset(_repelling(inputs, {free.name for free in usable.free}))
     if not ruled and not repelling:
         return None
     waiting = {uid: each.pod for members in inputs.classes.values() for uid, each in members.shares.items()}
-    repelled = _Groups(frozenset(group for group, *_ in repelling))
-    concerned = frozenset[_Group]().union(*map(repelled.of, waiting.values())) if repelling else _NO_GROUPS
-    repelling = frozenset(place for place in repelling if place[0] in concerned)
+    repelled = _Groups(tuple({group for group, *_ in repelling}))
+    concerned = _NO_GROUPS.union(*map(repelled.of, waiting.values())) if repelling else _NO_GROUPS
+    kept_away = {repelled.groups[number] for number in concerned}
+    repelling = frozenset(place for place in repelling if place[0] in kept_away)
     if not ruled and not repelling:
         return None
     found = _Neighbours(inputs, usable, waiting, ruled, repelling).rules
     return found if found.of or found.groups else None
+
+
+def with_too_many_rules(inputs: DemandInputs) -> Mapping[str, Refusal]:
+    """The pods beyond the different rules that those of a namespace may have, by UID. Each rule is compared with each
+    pod, and tenants may give each pod rules of its own. Highest priority first, then the oldest, pods whose rules are
+    new count."""
+    ruled = defaultdict[str, list[tuple[str, Pod]]](list)
+    for uid, pod in (item for members in inputs.classes.values() for item in members.ruled.items()):
+        if pod.rules:
+            ruled[pod.namespace].append((uid, pod))
+    if not ruled:
+        return {}
+    waiting = Counter(each.pod.namespace for members in inputs.classes.values() for each in members.shares.values())
+    found = dict[str, Refusal]()
+    for namespace, pods in ruled.items():
+        most = max(_ALWAYS, _MOST_COMPARED // waiting[namespace])
+        if sum(len(pod.rules) for _, pod in pods) > most:
+            found |= dict.fromkeys(_beyond(pods, most), _refusal(namespace, most))
+    return found
+
+
+def _beyond(pods: list[tuple[str, Pod]], most: int) -> list[str]:
+    """UIDs of the pods whose rules are beyond the number."""
+    seen, count, found = set[object](), 0, list[str]()
+    for uid, pod in sorted(pods, key=lambda item: (-item[1].priority, item[1].creation_timestamp, item[0])):
+        named = {key for rule in pod.rules for key in (*rule.pods.same, *rule.pods.other)}
+        # Those that are read from equal texts are one object, and their hash takes long.
+        rules = *map(id, pod.rules), *((key, pod.labels.get(key)) for key in sorted(named))
+        if rules in seen:
+            continue
+        if count + len(pod.rules) > most:
+            found.append(uid)
+            continue
+        seen.add(rules)
+        count += len(pod.rules)
+    return found
+
+
+def _refusal(namespace: str, most: int) -> Refusal:
+    return Refusal(
+        RefusalReason.LIMIT,
+        f"the pods of namespace {namespace!r} that wait have more than {most} different rules about other pods",
+        "wait for those with higher priority and the older ones, or let their affinities and spreads differ less",
+        ((repr(namespace), "of the pods"),),
+    )
 
 
 def choosing_domains(inputs: DemandInputs) -> frozenset[Placement]:
@@ -172,7 +227,7 @@ class _Neighbours:
     @property
     def rules(self) -> Rules:
         placed, present = self._placed
-        groups = _Groups(self._keys_of.keys())
+        groups = _Groups(tuple(self._keys_of))
         return Rules(
             of={uid: self._of(pod) for uid, pod in self.ruled.items()},
             groups={uid: found for uid, pod in self.waiting.items() if (found := groups.of(pod))},
@@ -180,22 +235,27 @@ class _Neighbours:
             shapes=self._shapes,
             placed=placed,
             present=present,
-            kept_from=self.repelling,
+            kept_from=frozenset((self._numbers[group], key, domain) for group, key, domain in self.repelling),
             uncounted=self._uncounted,
         )
+
+    @cached_property
+    def _numbers(self) -> Mapping[_Group, int]:
+        """The groups as in the Rules."""
+        return {group: number for number, group in enumerate(self._keys_of)}
 
     def _of(self, pod: Pod) -> tuple[Rule, ...]:
         return tuple(
             Rule(
                 rule.relation,
                 rule.key,
-                group,
+                self._numbers[group],
                 rule.skew,
                 frozenset() if group.on is None else self._domains[group.on, rule.key],
                 rule.least_domains,
             )
             for rule, group in _with_groups(pod)
-        ) + tuple(Rule(Relation.TOGETHER, key, group) for group, key in self._gang(pod))
+        ) + tuple(Rule(Relation.TOGETHER, key, self._numbers[group]) for group, key in self._gang(pod))
 
     @cached_property
     def _ruling(self) -> Mapping[_Group, frozenset[str]]:
@@ -210,7 +270,7 @@ class _Neighbours:
 
     @cached_property
     def _keys_of(self) -> Mapping[_Group, frozenset[str]]:
-        """As `_ruling`, with the groups that are kept away."""
+        """As `_ruling`, and after those the groups that are kept away."""
         keys_of = defaultdict[_Group, frozenset[str]](frozenset, self._ruling)
         for group, key, _ in self.repelling:
             keys_of[group] |= {key}
@@ -242,13 +302,14 @@ class _Neighbours:
         def counts_on(counted: SpreadNodes, name: str) -> bool:
             return counted.has(by_name[name])
 
-        for name, groups in self._groups_on_nodes(_Groups(self._ruling)):
-            if groups and (node := by_name.get(name)) is not None:
-                for group in groups:
-                    keys = self._keys_of[group] & node.labels.keys()
-                    present |= {group} if keys else set()
-                    if group.on is None or counts_on(group.on, name):
-                        counts.update((group, key, node.labels[key]) for key in keys)
+        ruling, keys_of = tuple(self._ruling), tuple(self._keys_of.values())
+        for name, numbers in self._groups_on_nodes(_Groups(ruling)):
+            if numbers and (node := by_name.get(name)) is not None:
+                for number in numbers:
+                    keys, on = keys_of[number] & node.labels.keys(), ruling[number].on
+                    present |= {number} if keys else set()
+                    if on is None or counts_on(on, name):
+                        counts.update((number, key, node.labels[key]) for key in keys)
         return counts, frozenset(present)
 
     @cached_property
@@ -264,15 +325,15 @@ class _Neighbours:
             )
             return frozenset((*shapes, *(node.name for node in free if not counted.has(node))))
 
-        return {group: left_out(group.on) for group in self._ruling if group.on is not None}
+        return {self._numbers[group]: left_out(group.on) for group in self._ruling if group.on is not None}
 
-    def _groups_on_nodes(self, groups: _Groups) -> Iterator[tuple[str, frozenset[_Group]]]:
+    def _groups_on_nodes(self, groups: _Groups) -> Iterator[tuple[str, frozenset[int]]]:
         """The groups of each pod that has a node, with the node's name."""
         snapshot = self.inputs.cluster.snapshot
         for pod in snapshot.pods:
             if (name := node_of(pod)) and not pod.finished:
                 yield name, groups.of(pod)
-        of_neighbour = dict[int, frozenset[_Group]]()
+        of_neighbour = dict[int, frozenset[int]]()
         for name, load in snapshot.host_loads.items():
             for neighbour in load.neighbours:  # equal ones are mostly one object
                 found = of_neighbour.get(id(neighbour))
@@ -360,9 +421,10 @@ def _with_groups(pod: Pod | Neighbour) -> Iterator[tuple[PodRule, _Group]]:
     selectors = [rule.pods.of(pod.namespace, pod.labels) for rule in pod.rules]
     with_selectors = list(zip(pod.rules, selectors, strict=True))
     near = {selector for rule, selector in with_selectors if rule.relation is Relation.TOGETHER}
+    in_order = tuple(sorted(near, key=repr))
     for rule, selector in with_selectors:
         together = rule.relation is Relation.TOGETHER
-        selected = tuple(sorted(near, key=repr)) if together else (selector,)
+        selected = in_order if together else (selector,)
         if rule.relation is Relation.SPREAD and isinstance(pod, Pod):
             yield rule, _Group(selected, deleting=False, on=SpreadNodes.of(pod, rule))
         else:

@@ -14,7 +14,7 @@ from plimsoll.plan.classes import ClassMembers, ClassNeeds, DemandClass, Kinds, 
 from plimsoll.plan.demand.hosts import FREE
 from plimsoll.plan.demand.inputs import DemandInputs
 from plimsoll.plan.demand.joint import JointPacking
-from plimsoll.plan.demand.neighbours import rules_of
+from plimsoll.plan.demand.neighbours import rules_of, with_too_many_rules
 from plimsoll.plan.demand.refusals import (
     BLOCKED,
     kept_apart,
@@ -166,9 +166,10 @@ def read(inputs: DemandInputs, usable: Usable, packers: Packers) -> DemandProble
     """The classes with their rungs, and the pods that nothing could serve."""
     classes = tuple(_rungs(*members, usable, packers) for members in inputs.classes.items())
     class_of = {uid: rungs for rungs in classes for uid in rungs.members.shares}
-    grace, rules = dict(_grace_ends(inputs)), rules_of(inputs, usable)
+    many = with_too_many_rules(inputs)
+    grace, rules = dict(_grace_ends(inputs)), rules_of(inputs, usable, many)
     problem = DemandProblem(inputs, usable, classes, class_of, {}, grace, packers, rules)
-    refused = {**dict(_unserved(problem)), **inputs.without_place}
+    refused = {**dict(_unserved(problem)), **inputs.without_place, **many}
     later, holders = _in_turn(problem, refused)
     return replace(problem, refused={**later, **refused}, holders=holders)
 
