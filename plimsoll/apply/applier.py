@@ -1,7 +1,7 @@
 """Applies Plans as updates of the capacity stacks: one writer, several stacks, pre-started updates."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Self
@@ -16,7 +16,7 @@ from plimsoll.apply.settings import ApplySettings
 from plimsoll.apply.stacks import Stacks
 from plimsoll.apply.state import OwnedResource, State, owned
 from plimsoll.kube import Connection, Objects
-from plimsoll.model import GateRemoval, ObjectKey, Plan, Signal
+from plimsoll.model import Change, GateRemoval, ObjectKey, Plan, Refusal, Signal
 
 
 class Applier:
@@ -29,9 +29,8 @@ class Applier:
         self._settings = settings
         self._pods = PodWriter(connection)
         self._lease = Lease(connection, settings.lease, self._on_lost)
-        self._stacks = Stacks(
-            settings, Reviewer(Objects(connection)), self._lease, lambda: cluster_identity(connection)
-        )
+        self._reviewer = Reviewer(Objects(connection))
+        self._stacks = Stacks(settings, self._reviewer, self._lease, lambda: cluster_identity(connection))
 
     @property
     def held(self) -> bool:
@@ -93,6 +92,11 @@ class Applier:
             began = time.monotonic()
             late = signals.finish(outcome.created)
         return replace(outcome, signalled=early + late, signalling=time.monotonic() - began)
+
+    def dry_run(self, workloads: Sequence[Change]) -> Mapping[ObjectKey, Refusal]:
+        """Which of these workloads the apiserver does not accept in a dry run, and why. Nothing is written. Raises
+        ClusterUnreachableError."""
+        return self._reviewer.refused(workloads, self._settings.stack_name(0))
 
     def signal(self, signals: Iterable[Signal]) -> tuple[Signal, ...]:
         """Writes signals of existing pods, also while `apply` runs. Returns those that the cluster accepted; none

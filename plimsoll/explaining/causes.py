@@ -65,7 +65,10 @@ WORKSPACES: Final[dict[Reason, Cause]] = {
         "a fault of Plimsoll, while this Workspace was validated; what it has stays, and others are not affected",
         "report it, with the manifest",
     ),
-    Reason.INVALID_SPEC: Cause("fields of the Workspace contradict each other or the Environment", "correct the field"),
+    Reason.INVALID_SPEC: Cause(
+        "fields of the Workspace contradict each other or the Environment, or the apiserver would refuse its workload",
+        "correct the field",
+    ),
     Reason.INSTANCE_TYPE_FORBIDDEN: Cause(
         "existing nodes serve Workspaces here, and `resource.instanceType` is set",
         "remove it, or set `byoInstanceType: narrow`",
@@ -98,7 +101,10 @@ WORKSPACES: Final[dict[Reason, Cause]] = {
         "one replica needs more GPU memory than a node has",
         "use nodes with more memory, more nodes for a replica, or a shorter context",
     ),
-    Reason.NOT_ALLOWED: Cause("`access` of the Environment does not allow it", "change `access`, or the Workspace"),
+    Reason.NOT_ALLOWED: Cause(
+        "`access` of the Environment, or a quota, right or webhook of the cluster, does not allow it",
+        "change what the message names, or the Workspace",
+    ),
     Reason.LIMIT_EXCEEDED: Cause("a limit of the Environment leaves no room", "raise the limit that the message names"),
 }
 DEMANDS: Final[dict[DemandPhase, Cause]] = {

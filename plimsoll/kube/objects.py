@@ -18,6 +18,8 @@ Object = dict[str, Any]
 T = TypeVar("T")
 
 _METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_UNKNOWN_FIELDS: Final = "failed to create typed patch object"
+"""In the answer to an apply with fields that are not in the schema, which is no error of the apiserver (500)."""
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
 
 
@@ -106,12 +108,21 @@ class Objects:
             return []
 
     def dry_run(self, obj: Object, manager: str) -> Object:
-        """The object that a server-side apply would return, without the apply. Raises RequestError, with reason
-        Conflict if others own a field."""
+        """The object that a server-side apply would return, without the apply. Fields that the apiserver does not know
+        are refused. Raises RequestError, with reason Conflict if others own a field."""
         metadata = obj["metadata"]
         path = self.mapping(kind_of(obj)).path(metadata.get("namespace", ""), metadata["name"])
-        query = {"fieldManager": manager, "force": "false", "dryRun": "All"}
-        return self._retried(lambda: self.connection.request("PATCH", path, obj, query=query, content_type=APPLY_PATCH))
+        query = {"fieldManager": manager, "force": "false", "dryRun": "All", "fieldValidation": "Strict"}
+
+        def attempt() -> Object:
+            try:
+                return self.connection.request("PATCH", path, obj, query=query, content_type=APPLY_PATCH)
+            except RequestError as error:
+                if error.code == 500 and _UNKNOWN_FIELDS in error.message:
+                    raise RequestError(422, "Invalid", error.message) from None
+                raise
+
+        return self._retried(attempt)
 
     def delete(self, kind: Kind, namespace: str, name: str, uid: str, require: Callable[[], None]) -> None:
         """Deletes the object with this UID, after its dependents; nothing if no object has the name. Returns when the

@@ -12,6 +12,7 @@ from plimsoll.apply import Applier, Failure, LeaseLostError, Outcome, UpdateInte
 from plimsoll.errors import PlimsollError
 from plimsoll.loop.burst import BurstGathering
 from plimsoll.loop.created_claims import with_claims
+from plimsoll.loop.dry_runs import DryRuns
 from plimsoll.loop.environments import require_same
 from plimsoll.loop.expectations import Expectations, created_kinds
 from plimsoll.loop.planned import Planned
@@ -83,6 +84,7 @@ class Loop:
         self._bursts = BurstGathering(observer, applier, self._observe_and_plan)
         self._expectations = Expectations()
         self._refused = RefusedOperations()
+        self._dry_runs = DryRuns(applier)
         self._stopping = StopRequest()
         self._warned: frozenset[str] = frozenset()
         """Warnings of the last plan; a warning is logged when it first appears."""
@@ -111,18 +113,23 @@ class Loop:
 
     def _observe_and_plan(self) -> Planned:
         """Observes, validates and plans. No plan while the watches do not show the result of the last Plan, because it
-        would request objects twice."""
-        view, now, began = self._view(self._recorded(self._observer.snapshot())), self._clock(), time.monotonic()
+        would request objects twice. Planned again without the Workspaces whose workload the apiserver refuses."""
+        now, began = self._clock(), time.monotonic()
+        view = self._view(self._recorded(self._observer.snapshot(), now))
         require_same(self._environment, view.observed.environment)
         if not self._expectations.met_by(view.observed, now):
             return Planned(view, None, now)
         self._known.begin()
         made = make_plan(view, validate(view, now), now, self._planner, self._refused.waiting(now))
+        while self._dry_runs.ask(made, view.observed, now):
+            view = self._view(self._recorded(view.observed, now))
+            made = make_plan(view, validate(view, now), now, self._planner, self._refused.waiting(now))
         return Planned(view, withhold(made, view.observed, now), now, time.monotonic() - began)
 
-    def _recorded(self, snapshot: Snapshot) -> Snapshot:
-        """What the watches show, with what the states record."""
-        return snapshot.model_copy(update={"recorded": self._applier.recorded()})
+    def _recorded(self, snapshot: Snapshot, now: datetime) -> Snapshot:
+        """What the watches show, with what the states record and what dry runs say."""
+        known = {"recorded": self._applier.recorded(), "refused_workloads": self._dry_runs.observed(snapshot, now)}
+        return snapshot.model_copy(update=known)
 
     def _try_apply(self, snapshot: Snapshot, plan: Plan) -> tuple[Outcome, PlimsollError | None]:
         """Applies the plan. The error, if nothing of it was done, is to be raised after the report: gates, statuses and
@@ -150,7 +157,8 @@ class Loop:
         return replace(outcome, signalled=(*outcome.signalled, *ready_signals.sent))
 
     def _plan_again(self, snapshot: Snapshot) -> Plan:
-        view, now = self._view(self._recorded(snapshot)), self._clock()
+        now = self._clock()
+        view = self._view(self._recorded(snapshot, now))
         return make_plan(view, validate(view, now), now, self._planner)
 
     def _expect(self, snapshot: Snapshot, plan: Plan, outcome: Outcome) -> None:
@@ -214,10 +222,12 @@ class Loop:
 
     def _until_next_round(self, result: RoundResult, resync_seconds: float) -> float:
         """Seconds until the plan's next deadline, at most `resync_seconds`."""
+        now = self._clock()
         deadline = self._expectations.deadline if result.plan is None else result.plan.next_deadline
-        if deadline is None:
+        due = [each for each in (deadline, self._dry_runs.due(now)) if each is not None]
+        if not due:
             return resync_seconds
-        return min(resync_seconds, max(0.0, (deadline - self._clock()).total_seconds()) + SOON_SECONDS)
+        return min(resync_seconds, max(0.0, (min(due) - now).total_seconds()) + SOON_SECONDS)
 
     def stop(self) -> None:
         """Ends `run` after the current round. Safe in a signal handler."""

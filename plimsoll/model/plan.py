@@ -146,6 +146,9 @@ class Plan(Observed):
     """Pods to mark before the operations."""
     gate_removals: tuple[GateRemoval, ...] = ()
     """Gates to remove after the operations."""
+    dry_runs: tuple[Change, ...] = ()
+    """Workloads that new nodes of the Plan are for, and that are created or changed now or once the nodes are Ready.
+    The nodes may be requested only if the apiserver accepts them in a dry run."""
     demands: tuple[DemandReport, ...] = ()
     """Statuses to write to the GPUDemands after the operations; by name."""
     demand_least_gpus: int = 0

@@ -34,6 +34,7 @@ from plimsoll.model.karpenter import (
     RequestEvent,
 )
 from plimsoll.model.meta import Observed
+from plimsoll.model.refusal import Refusal
 
 
 class InvalidObject(Observed):
@@ -114,6 +115,9 @@ class Snapshot(Observed):
     """Models that Workspaces name and the Environment's hub has."""
     hub_refusals: Mapping[str, str] = Field(default_factory=dict)
     """Why such a model cannot be read, by its name."""
+    refused_workloads: Mapping[str, Refusal] = Field(default_factory=dict)
+    """Why the apiserver does not accept the workload of a Workspace in a dry run, by the Workspace's UID; only of those
+    for which nodes would be requested."""
     missing_kinds: tuple[str, ...] = ()
     """Kinds that planning needs and that the cluster does not serve; empty if not known."""
     skipped: int = 0

@@ -127,6 +127,7 @@ class _Round:
             demands=reports,
             demand_least_gpus=requesting.demand.least_requested_gpus,
             preferred_deletions=tuple(self._preferred_deletions()),
+            dry_runs=tuple(builder.dry_runs),
             gate_removals=gate_removals(self._snapshot, requesting.demand.demands, requesting.reserved),
             waiting=tuple(sorted(self._waiting, key=_order)),
             warnings=(*builder.warnings, *competing_warnings(marked_pods(self._snapshot.pods))),

@@ -69,6 +69,7 @@ def validate(observed: Snapshot | ClusterView, now: datetime | None = None) -> t
     found, judge = _evaluate(view, ended)
     named = (view.by_age, view.ownership, tuple(found.values()))
     found |= known.result("name conflicts", named, lambda: name_conflicts(view, found))
+    found |= _refused_by_apiserver(view, found)
     found |= _beyond_limits(view, found, judge, ended)
     found |= _without_replicas(view, found)
     if not settings.auto_provisioning:
@@ -168,6 +169,13 @@ def _evaluate(view: ClusterView, ended: frozenset[str]) -> tuple[Found, Judge]:
         )
     )
     return found, lambda workspace: guarded(lambda: judged(workspace))
+
+
+def _refused_by_apiserver(view: ClusterView, found: Found) -> Found:
+    """Refusals of Workspaces whose workload the apiserver does not accept: nodes would be bought for nothing."""
+    answers = view.observed.refused_workloads
+    asked = (each for each in view.by_age if each.uid in answers) if answers else ()
+    return {each.key: answers[each.uid] for each in asked if isinstance(found[each.key], Sizing)}
 
 
 def _without_replicas(view: ClusterView, found: Found) -> Found:

@@ -257,6 +257,8 @@ class WorkspaceObjects:
         held, moved = rollout.held(same), rollout.moved(same)
         made_from = (workspace, inference, verdict, self._environment, instance_types)
         manifest = workload_manifest(*made_from, taints=taints, known=known, scale=scale, held=held, moved=moved)
+        if (same is None or same.replicas < workspace.replicas) and _requests_nodes(builder):
+            builder.dry_run(manifest, verdict.workspace)
         others = [workload for workload in existing if workload is not same]
         for workload in others:
             builder.delete(workload, f"{key.kind} {key.name} replaces it")
@@ -344,6 +346,10 @@ def _changed(same: Workload, digest: str, replicas: int | None) -> str:
     if same.spec_hash == digest:
         return ""
     return "the Workspace changed" if replicas in (None, same.replicas) else f"replicas {same.replicas} -> {replicas}"
+
+
+def _requests_nodes(builder: PlanBuilder) -> bool:
+    return any(each.key.kind in ("NodeClaim", "NodePool") for each in (*builder.creations, *builder.updates))
 
 
 def delete_all(owner: WorkspaceRef, ownership: Ownership, builder: PlanBuilder) -> None:

@@ -1,6 +1,7 @@
 """Withholds planned objects that break a rule; the rest of the Plan is applied."""
 
 from datetime import UTC, datetime
+from typing import Final
 
 from plimsoll.model import Change, ObjectKey, Plan, Snapshot, Withheld
 from plimsoll.model.meta import Finding, Severity
@@ -8,9 +9,12 @@ from plimsoll.policy.checking import Checker
 from plimsoll.policy.context import PolicyContext
 from plimsoll.policy.rule_set import RULES, usable
 
+_NODES: Final = ("NodeClaim", "NodePool")
+
 
 def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
-    """The Plan without the creations and updates that break a rule of severity error.
+    """The Plan without the creations and updates that break a rule of severity error, and without the nodes that it
+    requests for a workload that will.
 
     Uses the settings of the Environment, on the day of `now`. Findings of severity warning, expired exemptions and
     invalid settings are added to the Plan's warnings. Invalid settings have no effect, the others do.
@@ -36,12 +40,20 @@ def withhold(plan: Plan, snapshot: Snapshot, now: datetime) -> Plan:
         return bool(errors)
 
     creations, updates = allowed(plan.creations), allowed(plan.updates)
+    changed = {each.key for each in (*plan.creations, *plan.updates)}
+    useless = {
+        each.owner for each in plan.dry_runs if each.key in withheld or (each.key not in changed and _refused(each))
+    }
+
+    def wanted(changes: tuple[Change, ...]) -> tuple[Change, ...]:
+        return tuple(each for each in changes if each.owner not in useless or each.key.kind not in _NODES)
+
     if not withheld and not warnings:
         return plan
     return plan.model_copy(
         update={
-            "creations": creations,
-            "updates": updates,
+            "creations": wanted(creations),
+            "updates": wanted(updates),
             # Signals of pods whose creation is withheld are left out.
             "signals": tuple(each for each in plan.signals if each.key not in withheld),
             "withheld": tuple(withheld[key] for key in sorted(withheld, key=str)),

@@ -126,6 +126,7 @@ class FakeCluster(Objects):
         return Mapping("/apis", kind.kind.lower(), kind.group == "apps")
 
     def dry_run(self, obj: dict[str, Any], manager: str) -> dict[str, Any]:
+        self.mapping(kind_of(obj))
         if self.refusal is not None:
             raise self.refusal
         return obj

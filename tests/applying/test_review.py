@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from plimsoll.apply import FailureKind, PlanMismatchError
+from plimsoll.apply import ClusterUnreachableError, FailureKind, PlanMismatchError
 from plimsoll.apply.delta import Part, Review, Reviewer, with_uid
 from plimsoll.apply.engine import Operation
 from plimsoll.apply.state import State
-from plimsoll.kube import Kind, RequestError
+from plimsoll.kube import ConnectionFailedError, Kind, RequestError
 from plimsoll.labels import NODEPOOL, SHARD
-from plimsoll.model import ObjectKey
+from plimsoll.model import ObjectKey, Reason
 from tests.applying.states import (
     STACK,
     FakeCluster,
@@ -277,3 +277,50 @@ def test_a_resource_that_the_engine_would_replace_is_a_plan_mismatch(mark: str) 
     state = a_state(live(CLAIM), **marked)
     with pytest.raises(PlanMismatchError, match="NodeClaim claim"):
         reviewed(Part(creations=[change(a_claim("new"))]), state, live(CLAIM))
+
+
+@pytest.mark.parametrize(
+    ("refusal", "reason", "told"),
+    [
+        (
+            RequestError(422, "Invalid", "spec.template.spec.containers: Required value"),
+            Reason.INVALID_SPEC,
+            "Required",
+        ),
+        (RequestError(403, "Forbidden", "exceeded quota: q"), Reason.NOT_ALLOWED, "exceeded quota: q"),
+        (RequestError(400, "BadRequest", "webhook w does not support dry run"), Reason.NOT_ALLOWED, "sideEffects"),
+        (RequestError(409, "Conflict", "conflict with others"), Reason.NOT_ALLOWED, "conflict with others"),
+    ],
+)
+def test_a_workload_that_the_apiserver_would_refuse(refusal: RequestError, reason: Reason, told: str) -> None:
+    workload = change(a_deployment("serve"))
+    found = Reviewer(FakeCluster(refusal=refusal)).refused([workload], STACK)
+    assert found[workload.key].reason is reason
+    assert told in found[workload.key].message
+    assert "Deployment default/serve" in found[workload.key].message
+    assert not Reviewer(FakeCluster()).refused([workload], STACK)
+
+
+def test_a_workload_of_a_kind_that_the_cluster_does_not_serve_is_refused() -> None:
+    groups = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "spec": {}}
+    workload = change({**groups, "metadata": a_deployment("serve")["metadata"]})
+    assert Reviewer(FakeCluster()).refused([workload], STACK).keys() == {workload.key}
+
+
+@pytest.mark.parametrize(("ours", "refused"), [(True, False), (False, True)])
+def test_fields_that_others_changed_refuse_no_workload_of_ours(ours: bool, refused: bool) -> None:
+    workload = a_deployment("serve")
+    there = live(workload)
+    if not ours:
+        del there["metadata"]["labels"][SHARD]
+    conflict = RequestError(409, "Conflict", 'conflict with "kubectl": .spec.replicas')
+    assert bool(Reviewer(FakeCluster(there, refusal=conflict)).refused([change(workload)], STACK)) == refused
+
+
+def test_nothing_is_known_of_a_workload_while_the_apiserver_does_not_answer() -> None:
+    class Gone(FakeCluster):
+        def dry_run(self, obj: dict[str, Any], manager: str) -> dict[str, Any]:
+            raise ConnectionFailedError("refused")
+
+    with pytest.raises(ClusterUnreachableError):
+        Reviewer(Gone()).refused([change(a_deployment("serve"))], STACK)

@@ -1,6 +1,6 @@
 """A cluster in memory, for the loop and for the controller that runs it."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -13,7 +13,7 @@ from plimsoll.cli.controller import Controller, ControllerStatus, Service, Stopp
 from plimsoll.cli.writing import Writer, WriterOptions
 from plimsoll.kube import Connection
 from plimsoll.loop import Loop
-from plimsoll.model import Plan, Snapshot
+from plimsoll.model import Change, ObjectKey, Plan, Refusal, Snapshot
 from plimsoll.observe.cluster import Observer
 from plimsoll.plan.view import ClusterView
 from plimsoll.report import Reporter
@@ -32,6 +32,10 @@ class Cluster:
         self.expected: list[int] = []
         self.reported: list[Snapshot] = []
         self.there: list[Collection[str]] = []
+        self.asked: list[list[str]] = []
+        """Names of the workloads of each request for dry runs."""
+        self.refusals: dict[str, Refusal] = {}
+        """The answers to these, by name."""
 
     def loop(self) -> Loop:
         return Loop(cast(Observer, self), cast(Applier, self), cast(Reporter, self), lambda: self.now)
@@ -59,6 +63,10 @@ class Cluster:
         return Outcome(
             created=tuple(each.key for each in plan.creations), deleted=tuple(each.key for each in plan.deletions)
         )
+
+    def dry_run(self, workloads: Sequence[Change]) -> Mapping[ObjectKey, Refusal]:
+        self.asked.append([each.key.name for each in workloads])
+        return {each.key: self.refusals[each.key.name] for each in workloads if each.key.name in self.refusals}
 
     def signal(self, signals: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(signals)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from plimsoll.cluster.nodes import IndexedNodes
 from plimsoll.cluster.pods import IndexedPods
 from plimsoll.labels import CAPACITY_FINALIZER, NODEPOOL
-from plimsoll.model import InvalidObject, Plan, Snapshot
+from plimsoll.model import InvalidObject, Plan, Reason, Refusal, Snapshot
 from plimsoll.model.api import Workspace, WorkspaceRef, WorkspaceStatus
 from plimsoll.model.cluster import Node
 from plimsoll.model.karpenter import ClaimEvent, NodeClaim
@@ -195,6 +195,8 @@ def change(draw: Draw, snapshot: Snapshot, *, nap: bool) -> Snapshot:
             changed = an_event(draw, seen)
         case 13:
             changed = {"hub_refusals": {OF_HUB: draw(st.sampled_from(["not found", "no config.json"]))}}
+            asked = draw(st.sampled_from([*(f"uid-{name}" for name in NAMES), ""]))
+            changed["refused_workloads"] = {asked: Refusal(Reason.INVALID_SPEC, "no such field")} if asked else {}
         case _:
             missing = draw(st.sampled_from([(), ("LeaderWorkerSet",), ("Service",)]))
             broken = InvalidObject(ref=WorkspaceRef(namespace="default", name="broken", uid="b"), message="no")

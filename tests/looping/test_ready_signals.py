@@ -57,6 +57,9 @@ class Slow:
             self.signalled.set()
         return found
 
+    def dry_run(self, workloads: object) -> dict[object, object]:
+        return {}
+
     def apply(self, plan: Plan) -> Outcome:
         assert plan.creations
         self.cluster.objects += [claim("gpu-1", at(2), nodeName="n1"), node("n1", at(4))]

@@ -11,6 +11,7 @@ from tests.policy_rules.manifests import ASKED, Manifest, a_deployment, a_node_p
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 OWNER = WorkspaceRef(namespace="research", name="ws", uid="1")
+OTHER = WorkspaceRef(namespace="research", name="other", uid="2")
 
 
 def creation(manifest: Manifest) -> Change:
@@ -40,6 +41,19 @@ def test_an_object_that_violates_a_rule_is_withheld_and_the_rest_is_applied() ->
         ("NodePool gpu", ["node-pool-consolidation"]),
     ]
     assert "(image-tag-pinned)" in str(plan.withheld[0])
+
+
+def test_no_node_is_requested_for_a_workload_that_would_violate_a_rule() -> None:
+    """The workload is created when its nodes are Ready."""
+    pool = a_node_pool()
+    others = creation(with_path(pool, metadata__name="others")).model_copy(update={"owner": OTHER})
+    plan = withheld(Plan(creations=(creation(pool), others), dry_runs=(BAD,)))
+    assert plan.creations == (others,)
+    assert [str(each.key) for each in plan.withheld] == ["Deployment research/bad"]
+    plan = withheld(Plan(creations=(creation(pool),), dry_runs=(GOOD,)))
+    assert (len(plan.creations), plan.withheld) == (1, ())
+    plan = withheld(Plan(creations=(creation(pool),), updates=(BAD,), dry_runs=(BAD,)))
+    assert (plan.creations, plan.updates, len(plan.withheld)) == ((), (), 1)
 
 
 def test_a_warning_and_a_rule_that_is_off_withhold_nothing() -> None:

@@ -1,7 +1,7 @@
 """Review: the operations of a part of a Plan, computed from the state and the live objects before any is started."""
 
 import copy
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.state import Manifest, Resource, State, declare, importable
 from plimsoll.kube import ConnectionFailedError, Kind, NoSuchKindError, Objects, RequestError
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
-from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Owner, is_created
+from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Owner, Reason, Refusal, is_created
 from plimsoll.model.api import WorkspaceRef
 
 _MOST_REQUESTS: Final = 16
@@ -24,6 +24,9 @@ _LISTED_FROM: Final = 20
 """From this number of creations of one kind on, one list request checks their names."""
 _FORBIDDEN: Final = 403
 _CONFLICT: Final = 409
+_INVALID: Final = (400, 422)
+_MOST_TEXT: Final = 1500
+"""Characters of the apiserver's text in a refusal, which may quote whole fields of the object."""
 _HELD: Final = Failure(FailureKind.NOT_STARTED, "it stays as long as the change of its owner's workload fails")
 _OF_OTHERS: Final = (
     "somebody else has changed these fields: give them the values of `plimsoll plan --output json`, or delete the "
@@ -192,6 +195,25 @@ class Reviewer:
         except ConnectionFailedError as error:
             raise _unreachable(error) from None
 
+    def refused(self, workloads: Sequence[Change], stack: str) -> dict[ObjectKey, Refusal]:
+        """Which of the workloads the apiserver does not accept in a dry run, and why. `stack` is one that could have
+        them. Raises ClusterUnreachableError."""
+        refused: dict[ObjectKey, Refusal] = {}
+
+        def ask(workload: Change) -> None:
+            manifest = with_shard_label(workload.manifest, stack)
+            try:
+                self._objects.dry_run(manifest, FIELD_MANAGER)
+            except (RequestError, NoSuchKindError) as error:
+                code = error.code if isinstance(error, RequestError) else 0
+                live = self._get(workload.key) if code == _CONFLICT else None
+                # That somebody changed fields of our own object says nothing of its pods.
+                if live is None or not is_ours(live, manifest):
+                    refused[workload.key] = _refusal(workload.key, code, object_failure(str(error)).message)
+
+        self._all(ask, list(workloads))
+        return refused
+
     def _all(self, work: Callable[[Any], None], items: list[Any]) -> None:
         """Results are stored by key, so that the order in which threads end does not matter."""
         try:
@@ -290,6 +312,14 @@ class Reviewer:
                 return Failure(FailureKind.REFUSED, message)
             return Failure(FailureKind.CONFLICT, f"{message}; {_OF_OTHERS}")
         return None
+
+
+def _refusal(key: ObjectKey, code: int, text: str) -> Refusal:
+    """Of a workload for which nodes would be requested. Rights, quotas and webhooks are the cluster's."""
+    advice = "; set sideEffects of that webhook to None or NoneOnDryRun" if "does not support dry run" in text else ""
+    reason = Reason.INVALID_SPEC if code in _INVALID and not advice else Reason.NOT_ALLOWED
+    said = f"no node is requested, because the cluster would refuse {key.kind} {key.namespace}/{key.name}"
+    return Refusal(reason, f"{said}: {text[:_MOST_TEXT]}{advice}")
 
 
 def with_shard_label(manifest: Mapping[str, Any], stack: str) -> Manifest:

@@ -33,6 +33,7 @@ class PlanPart(NamedTuple):
     creations: tuple[Change, ...]
     updates: tuple[Change, ...]
     deletions: tuple[Deletion, ...]
+    dry_runs: tuple[Change, ...]
     warnings: tuple[str, ...]
     deadlines: tuple[datetime, ...]
     own: bool
@@ -53,6 +54,7 @@ class PlanBuilder:
         self.creations: list[Change] = []
         self.updates: list[Change] = []
         self.deletions: list[Deletion] = []
+        self.dry_runs: list[Change] = []
         self.signals: list[Signal] = []
         self.warnings: list[str] = []
         self.deadlines: list[datetime] = []
@@ -62,16 +64,20 @@ class PlanBuilder:
         self.creations += part.creations
         self.updates += part.updates
         self.deletions += part.deletions
+        self.dry_runs += part.dry_runs
         self.warnings += part.warnings
         self.deadlines += part.deadlines
 
     def part(self) -> PlanPart:
         """What was added for one Workspace."""
-        operations = (tuple(self.creations), tuple(self.updates), tuple(self.deletions))
+        operations = (tuple(self.creations), tuple(self.updates), tuple(self.deletions), tuple(self.dry_runs))
         return PlanPart(*operations, tuple(self.warnings), tuple(self.deadlines), self.own)
 
     def create(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
         self.creations.append(Change(manifest=manifest, owner=owner, reason=reason))
+
+    def dry_run(self, manifest: dict[str, Any], owner: Owner) -> None:
+        self.dry_runs.append(Change(manifest=manifest, owner=owner, reason="new nodes are for it"))
 
     def update(self, manifest: dict[str, Any], owner: Owner, reason: str) -> None:
         self.updates.append(Change(manifest=manifest, owner=owner, reason=reason))

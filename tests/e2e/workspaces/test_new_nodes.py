@@ -1,5 +1,5 @@
-"""New nodes on real components: a type without capacity, a rollout during which a replica always serves, and nodes that
-stay without replicas."""
+"""New nodes on real components: a template that is refused, a type without capacity, a rollout during which a replica
+always serves, and nodes that stay without replicas."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -79,6 +79,28 @@ def serving(cluster: Kube, name: str) -> list[list[str]]:
         for pod in pods_of(cluster, name)
         if any(ready <= each.items() for each in (pod.get("status") or {}).get("conditions") or ())
     ]
+
+
+def test_no_node_is_requested_for_a_template_that_the_apiserver_would_refuse(cluster: Kube) -> None:
+    made = workspace("mistaken", {"instanceType": TYPE}, "one")
+    pod = made["spec"]["inference"]["template"]["spec"]
+
+    def told(field: str) -> bool:
+        found = condition(cluster.get(API, "Workspace", "mistaken", NAMESPACE), "ResourceReady")
+        assert not claims_of(cluster, "mistaken")
+        return found.get("reason") == "InvalidSpec" and field in found["message"]
+
+    pod["schedulerNames"] = "one"
+    cluster.apply(made)
+    await_condition(lambda: told("schedulerNames"), 120, "it names the field that is not in the schema")
+    del pod["schedulerNames"]
+    pod["dnsPolicy"] = "Mine"
+    cluster.apply(made)
+    await_condition(lambda: told("dnsPolicy"), 120, "it names the value that is not valid")
+    del pod["dnsPolicy"]
+    cluster.apply(made)
+    await_condition(lambda: claims_of(cluster, "mistaken"), 120, "a node is requested once it is corrected")
+    cluster.delete(API, "Workspace", "mistaken", NAMESPACE)
 
 
 def test_a_replica_always_serves_during_a_rollout(cluster: Kube) -> None:

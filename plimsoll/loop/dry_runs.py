@@ -1,0 +1,68 @@
+"""Dry runs of the workloads that new nodes are for: no node is requested for one that the apiserver does not accept."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from plimsoll.apply import Applier
+from plimsoll.loop.refused_operations import FIRST_PAUSE, LONGEST_PAUSE
+from plimsoll.model import ObjectKey, Plan, Refusal, Snapshot
+
+
+class _Refused(NamedTuple):
+    refusal: Refusal
+    generations: tuple[int | None, int | None]
+    """Of the Workspace and of the Environment, for which it was asked."""
+    pause: timedelta
+    until: datetime
+
+
+class DryRuns:
+    """What the apiserver answered. A restart forgets it, and asks again before anything is requested.
+
+    A refusal holds for one generation of the Workspace and of the Environment, and is asked again after a pause:
+    quotas and webhooks change.
+    """
+
+    def __init__(self, applier: Applier) -> None:
+        self._applier = applier
+        self._accepted: dict[ObjectKey, Mapping[str, Any]] = {}
+        """Manifests of workloads whose nodes the last Plan requests."""
+        self._refused: dict[str, _Refused] = {}
+        """By the UID of the Workspace."""
+
+    def observed(self, snapshot: Snapshot, now: datetime) -> Mapping[str, Refusal]:
+        """The refusals that hold now; those of other generations are forgotten."""
+        if not self._refused:
+            return {}
+        now_of = {each.uid: _generations(each.generation, snapshot) for each in snapshot.workspaces}
+        self._refused = {uid: each for uid, each in self._refused.items() if now_of.get(uid) == each.generations}
+        # A clock that was set back since would make the pause longer.
+        held = {uid: each for uid, each in self._refused.items() if each.until - each.pause <= now < each.until}
+        return {uid: each.refusal for uid, each in held.items()}
+
+    def ask(self, plan: Plan, snapshot: Snapshot, now: datetime) -> bool:
+        """Asks for the workloads of the Plan. Returns whether one is refused, so that the Plan must not be applied.
+
+        Raises ClusterUnreachableError: without an answer nothing may be requested.
+        """
+        asked = [each for each in plan.dry_runs if self._accepted.get(each.key) != each.manifest]
+        answers = self._applier.dry_run(asked) if asked else {}
+        self._accepted = {each.key: each.manifest for each in plan.dry_runs if each.key not in answers}
+        generations = {each.uid: each.generation for each in snapshot.workspaces} if asked else {}
+        for each in asked:
+            uid, refusal = each.owner.uid, answers.get(each.key)
+            before = self._refused.pop(uid, None)
+            if refusal is not None:
+                pause = min(before.pause * 2, LONGEST_PAUSE) if before is not None else FIRST_PAUSE
+                of = _generations(generations.get(uid), snapshot)
+                self._refused[uid] = _Refused(refusal, of, pause, now + pause)
+        return bool(answers)
+
+    def due(self, now: datetime) -> datetime | None:
+        """When a refused one is asked again next."""
+        return min((each.until for each in self._refused.values() if each.until > now), default=None)
+
+
+def _generations(of_workspace: int | None, snapshot: Snapshot) -> tuple[int | None, int | None]:
+    return of_workspace, snapshot.environment.generation
