@@ -102,7 +102,8 @@ def made_by_others(nap_sandbox: Sandbox, kube: Any) -> Any:
             metadata = each["metadata"]
             live = admin.get(each["apiVersion"], each["kind"], metadata["name"], metadata.get("namespace", ""))
             assert live is not None
-            found.append(str((live["metadata"]["uid"], live["metadata"].get("generation"), live.get("spec"))))
+            metadata = live["metadata"]
+            found.append(str((metadata["uid"], metadata.get("labels"), metadata.get("generation"), live.get("spec"))))
         return found
 
     yield versions
