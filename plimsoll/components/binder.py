@@ -3,12 +3,12 @@
 from typing import Any, Final
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE
 from plimsoll.components.declaring import Component, metadata
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ShareBinderSpec
+from plimsoll.kubernetes_sdk import k8s
 from plimsoll.labels import HOSTNAME
 
 BINDER: Final = "plimsoll-binder"

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import CONTROLLER_NAME, NAMESPACE, SERVICE_ACCOUNT
 from plimsoll.components.args import ControllerArgs
@@ -12,6 +11,7 @@ from plimsoll.components.declaring import Component, checked, known, metadata, n
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec, NetworkPeer
 from plimsoll.components.ui import declare_ui
+from plimsoll.kubernetes_sdk import k8s
 from plimsoll.labels import HOSTNAME
 
 LABELS: Final = {"app.kubernetes.io/name": "plimsoll", "app.kubernetes.io/component": "controller"}

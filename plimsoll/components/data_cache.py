@@ -1,12 +1,12 @@
 """DataCache: a table in memory near the training that reads it."""
 
 import pulumi
-import pulumi_kubernetes as k8s
 from pydantic.alias_generators import to_camel
 
 from plimsoll.components.args import DataCacheArgs, PlacementArgs
 from plimsoll.components.declaring import Component, ObjectType, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import CACHE_PORT, LEADER, SET_NAME, DataCacheSpec
+from plimsoll.kubernetes_sdk import k8s
 from plimsoll.labels import QUEUE
 
 

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import (
     AGGREGATED,
@@ -47,6 +46,7 @@ from plimsoll.components.args import FoundationArgs
 from plimsoll.components.declaring import Component, checked, fields_of, known, metadata, name_of
 from plimsoll.components.granting import grant
 from plimsoll.components.specs import FoundationSpec, definitions
+from plimsoll.kubernetes_sdk import k8s
 from plimsoll.labels import GROUP, SCHEMA, SCHEMA_VERSION
 from plimsoll.model.api import TRIGGER_NAMESPACE
 
@@ -142,14 +142,14 @@ class Foundation(Component):
         ]
         return [*granted, *users]
 
-    def _trigger_namespace(self, name: pulumi.Input[str]) -> "k8s.core.v1.Namespace":
+    def _trigger_namespace(self, name: pulumi.Input[str]) -> Any:
         labels = {f"{GROUP}/component": "demand"}
         resource = name if isinstance(name, str) else TRIGGER_NAMESPACE
         return k8s.core.v1.Namespace(
             self.named(resource), metadata=metadata(name, labels=labels), opts=self.child(former_name=resource)
         )
 
-    def _demand(self, namespace: "k8s.core.v1.Namespace", account: pulumi.Resource) -> list[pulumi.Resource]:
+    def _demand(self, namespace: Any, account: pulumi.Resource) -> list[pulumi.Resource]:
         """The admission policy of the namespace of capacity requests, and the controller's rights in it."""
         name = namespace.metadata["name"]
         return [

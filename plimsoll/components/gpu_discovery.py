@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.args import GpuDiscoveryArgs
 from plimsoll.components.declaring import Component, fields_of, known, metadata, object_of, valid, with_later
 from plimsoll.components.specs import ExistingGpuSoftware, GpuDiscoverySpec
+from plimsoll.kubernetes_sdk import k8s
 from plimsoll.model.api import DeclaredTaint
 
 _AROUND: Final = ("auto_provisioning", "existing", "pool_taints")
@@ -64,7 +64,7 @@ class GpuDiscovery(Component):
             }
         )
 
-    def _chart(self, name: str, spec: GpuDiscoverySpec, values: pulumi.Input[dict[str, Any]]) -> "k8s.helm.v4.Chart":
+    def _chart(self, name: str, spec: GpuDiscoverySpec, values: pulumi.Input[dict[str, Any]]) -> Any:
         namespaces = []
         if spec.create_namespace:
             labels: dict[str, pulumi.Input[str]] = {"pod-security.kubernetes.io/enforce": "privileged"}

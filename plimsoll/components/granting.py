@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import Rule
+from plimsoll.kubernetes_sdk import k8s
 
 
 def grant(

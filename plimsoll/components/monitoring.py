@@ -4,12 +4,12 @@ from importlib import resources
 from typing import Any, Final
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE
 from plimsoll.components.args import MonitoringArgs
 from plimsoll.components.declaring import Component, ObjectType, checked, known, metadata, name_of, namespace_of
 from plimsoll.components.specs import MonitoringSpec
+from plimsoll.kubernetes_sdk import k8s
 
 MONITORING_NAME: Final = "plimsoll"
 _OF: Final = ("cluster", "environment")
@@ -48,7 +48,7 @@ class Monitoring(Component):
         self.namespace = namespace_of(self.prometheus_rule, args.get("namespace"))
         self.register_outputs({"ruleName": self.rule_name, "namespace": self.namespace})
 
-    def _pod_monitor(self, name: str) -> "k8s.apiextensions.CustomResource":
+    def _pod_monitor(self, name: str) -> Any:
         spec = checked(MonitoringSpec, "PodMonitor", name, self._args, pod_monitor_spec)
         return k8s.apiextensions.CustomResource(
             self.named("pods"),
@@ -61,7 +61,7 @@ class Monitoring(Component):
             opts=self.child(),
         )
 
-    def _dashboard(self) -> "k8s.core.v1.ConfigMap":
+    def _dashboard(self) -> Any:
         labels = self.given("dashboard_labels", MonitoringSpec().dashboard_labels)
         return k8s.core.v1.ConfigMap(
             self.named("dashboard"),

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.admission import ACTIONS, AdmissionPolicy
 from plimsoll.components.args import QueueAdmissionArgs
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import QueueAdmissionSpec
+from plimsoll.kubernetes_sdk import k8s
 from plimsoll.labels import QUEUE
 
 NAME: Final = "plimsoll-train-job-queue"

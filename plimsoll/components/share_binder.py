@@ -4,7 +4,6 @@ from functools import partial
 from typing import Final
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE as SYSTEM
 from plimsoll.components.access import (
@@ -30,6 +29,7 @@ from plimsoll.components.binder import BINDER, declare_binder
 from plimsoll.components.declaring import Component, fields_of, known, metadata, name_of, valid
 from plimsoll.components.granting import grant
 from plimsoll.components.specs import ShareBinderSpec
+from plimsoll.kubernetes_sdk import k8s
 
 PROBE: Final = "plimsoll-probe"
 

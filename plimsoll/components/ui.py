@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE, UI, UI_IN_ITS_NAMESPACE
 from plimsoll.components.declaring import Component, metadata, object_of, valid
 from plimsoll.components.granting import grant
 from plimsoll.components.restricted import container_security, pod_security
 from plimsoll.components.specs import ControllerSpec, NetworkPeer, UiSpec
+from plimsoll.kubernetes_sdk import k8s
 
 UI_NAME: Final = "plimsoll-ui"
 """Name of the Deployment, the Service, the service account and its role."""

@@ -18,6 +18,13 @@ ENVIRONMENT: Final = "stacks/Pulumi.environment.yaml"
 """The file of the stack that differs by the kind of cluster."""
 
 PROGRAM: Final = "__main__.py"
+_TYPE_CHECKING: Final = """[mypy]
+
+# Half a million lines of overloads, for which mypy takes more than 20 GB of memory.
+[mypy-pulumi_kubernetes.*]
+follow_imports = skip
+"""
+"""`mypy.ini` of a Python program."""
 _OF_PROGRAM: Final = """# Declared by `declare` in __main__.py.
 config:
   layer: environment
@@ -103,7 +110,7 @@ def _filled_files(
     if language is Language.YAML:
         return {**texts, ENVIRONMENT: chosen}
     program = python_program(yaml.safe_load(chosen)["config"])
-    return {**texts, PROGRAM: program, ENVIRONMENT: _OF_PROGRAM}
+    return {**texts, PROGRAM: program, ENVIRONMENT: _OF_PROGRAM, "mypy.ini": _TYPE_CHECKING}
 
 
 def _of_cloud(kind: ClusterKind, template: Traversable) -> dict[str, str]:

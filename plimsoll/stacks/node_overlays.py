@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import pulumi
-import pulumi_kubernetes as k8s
 import yaml
 
 from plimsoll.cluster.catalog import Catalog
 from plimsoll.components import metadata
 from plimsoll.components.specs import GpuDiscoverySpec
 from plimsoll.errors import PlimsollError
+from plimsoll.kubernetes_sdk import k8s
 from plimsoll.labels import GPU_RESOURCE, INSTANCE_TYPE, MIG_CONFIG, NODEPOOL
 from plimsoll.model.cluster import InstanceType
 from plimsoll.model.karpenter import NodePoolSpec

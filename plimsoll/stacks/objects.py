@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components import DeviceClass, NodePool, NodeProfile, Queue, ResourceClaimTemplate, metadata
+from plimsoll.kubernetes_sdk import k8s
 from plimsoll.stacks.settings import OF_STACK, KaitoWorkspaceSettings, ObjectSettings, QueueSettings, Settings
 
 _LEFT_TO_OTHERS: Final = [f"metadata.{part}" for part in ("annotations", "labels", "finalizers", "ownerReferences")]
@@ -23,7 +23,7 @@ class Declared(NamedTuple):
     node_pools: Mapping[str, NodePool]
     node_profiles: Mapping[str, NodeProfile]
     queues: Mapping[str, Queue]
-    namespaces: "Mapping[str, k8s.core.v1.Namespace]"
+    namespaces: Mapping[str, pulumi.CustomResource]
     device_classes: Mapping[str, DeviceClass]
     claim_templates: Mapping[str, ResourceClaimTemplate]
     kaito_workspaces: Mapping[str, pulumi.Resource]

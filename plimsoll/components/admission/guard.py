@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.access import NAMESPACE
 from plimsoll.components.admission.policy import AdmissionPolicy, denying, resource_rule
 from plimsoll.components.args import GuardArgs
 from plimsoll.components.declaring import Component, checked, fields_of, metadata, name_of
 from plimsoll.components.specs import GuardSpec, Layer
+from plimsoll.kubernetes_sdk import k8s
 from plimsoll.labels import API_VERSION, ENVIRONMENT, GROUP, NAMESPACE_NAME
 
 GUARD_LABEL: Final = f"{GROUP}/guard"

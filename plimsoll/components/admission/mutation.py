@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-import pulumi_kubernetes as k8s
-
 from plimsoll.components.declaring import Component, metadata
+from plimsoll.kubernetes_sdk import k8s
 from plimsoll.model.kai import GPU_FRACTION, GPU_MEMORY_SHARE
 
 SHARED: Final = (
@@ -31,7 +30,7 @@ class Mutation(NamedTuple):
     are not changed."""
 
     policy: MutationPolicy
-    binding: "k8s.admissionregistration.v1.MutatingAdmissionPolicyBinding"
+    binding: Any
 
 
 def declare_mutation(name: str, made: MutationPolicy, parent: Component) -> Mutation:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import pulumi
-import pulumi_kubernetes as k8s
 
 from plimsoll.components.declaring import Component, metadata
+from plimsoll.kubernetes_sdk import k8s
 
 
 class AdmissionPolicy(TypedDict):

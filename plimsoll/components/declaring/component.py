@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import pulumi
-import pulumi_kubernetes as k8s
 from pulumi.runtime.settings import get_engine
 from pydantic.alias_generators import to_snake
 
 from plimsoll.components.declaring.declaration import Model, checked, fields_of, metadata
 from plimsoll.components.declaring.inputs import is_later
 from plimsoll.errors import PlimsollError
+from plimsoll.kubernetes_sdk import k8s
 
 ENGINE: Final = ">=3.200.0 <4.0.0"
 """Versions of the pulumi CLI that the components work with; the packages' ranges are in pyproject.toml."""
@@ -77,7 +77,7 @@ class Component(pulumi.ComponentResource):
         annotations: pulumi.Input[dict[str, Any]] | None = None,
         others: tuple[str, ...] = (),
         immutable: bool = False,
-    ) -> "k8s.apiextensions.CustomResource":
+    ) -> Any:
         """The component's one object. `others` are arguments that are not fields of the model; `name` is for a
         component without an argument `name`. If the cluster refuses changes of its spec (`immutable`), a changed one
         replaces the object, which is deleted before because the name stays.
