@@ -143,14 +143,17 @@ def _access_changes(snapshot: Snapshot, namespace: str) -> Iterator[Change]:
 
 
 def _entry_change(snapshot: Snapshot, entry: NamespaceAccess, name: str, field: str, values: list[Any]) -> Change:
-    access = snapshot.environment.spec.access
-    before = _list_text(getattr(entry, name))
-    entries = [
-        tuple(each.model_copy(update={name: value}) if each is entry else each for each in access) for value in values
-    ]
-    change = setting(snapshot, "access", entries, field, before)
-    position, shared = access.index(entry), len(entry.namespaces) > 1 or name == "queues"
-    return replace(change, shown=lambda value: _list_text(getattr(value[position], name)), names_others=shared)
+    position = snapshot.environment.spec.access.index(entry)
+    before, shared = _list_text(getattr(entry, name)), len(entry.namespaces) > 1 or name == "queues"
+    change = setting(snapshot, "access", values, field, before)
+    put = partial(_with_entry, position, name)
+    return replace(change, put=put, shown=_list_text, names_others=shared)
+
+
+def _with_entry(position: int, name: str, snapshot: Snapshot, value: Any) -> Snapshot:
+    access = list(snapshot.environment.spec.access)
+    access[position] = access[position].model_copy(update={name: value})
+    return _with_setting("access", snapshot, tuple(access))
 
 
 def _list_text(value: object) -> str:

@@ -67,12 +67,12 @@ def pod_changes(planned: PlannedDemand, uid: str) -> Iterator[Change]:
         yield from _of_queue(snapshot, demand, alike)
     if why.reason is RefusalReason.NOT_ALLOWED:
         yield from _of_access(snapshot, demand, alike)
+    if why.reason in (RefusalReason.NOT_ALLOWED, RefusalReason.LIMIT, RefusalReason.GANG):
+        yield from limit_changes(snapshot, pod.namespace)
     if why.reason in _OF_NODES:
         yield from _of_place(snapshot, alike)
         yield from _less(alike)
         yield from type_changes(snapshot)
-    if why.reason in (RefusalReason.NOT_ALLOWED, RefusalReason.LIMIT, RefusalReason.GANG):
-        yield from limit_changes(snapshot, pod.namespace)
     if why.reason is RefusalReason.LIMIT:
         most = settings.classes_per_namespace
         larger = range(most + 1, min(most + MOST, 10_000) + 1)

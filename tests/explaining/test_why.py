@@ -270,6 +270,32 @@ def test_two_fields_of_one_object_are_proven_together() -> None:
     ]
 
 
+def test_two_limits_of_a_namespace_are_proven_together() -> None:
+    access = [{"namespaces": ["team"], "gpus": 0, "nodePools": []}]
+    chain = chain_of(pool(limits={"nvidia.com/gpu": 9}), half(), env=environment(access=access))
+    assert [set(remedy.changes) for remedy in chain.remedies] == [
+        {
+            "Environment test: spec.access[team].gpus: 0 -> 1",
+            "Environment test: spec.access[team].nodePools: (none) -> l4",
+        }
+    ]
+
+
+def test_limits_are_tried_together_before_other_changes() -> None:
+    access = [{"namespaces": ["team"], "gpus": 1, "nodePools": ["l4"]}]
+    chain = chain_of(
+        pool(limits={"nvidia.com/gpu": 1, "cpu": "8"}),
+        pool("tainted", "p5.48xlarge", taints=[TAINT]),
+        a_waiting_pod("first", gpu_fraction="0.9"),
+        a_waiting_pod(gpu_fraction="0.9"),
+        env=environment(limits={"gpus": 2, "nodes": 3}, access=access),
+    )
+    assert {
+        "Environment test: spec.access[team].gpus: 1 -> 2",
+        "NodePool l4: spec.limits[nvidia.com/gpu]: 1 -> 2",
+    } in [set(remedy.changes) for remedy in chain.remedies]
+
+
 def test_where_the_greatest_value_takes_capacity_from_others_a_lesser_one_helps() -> None:
     """With any limit, all pods of the queue would get the GPUs of the NodePool that those of queue b have."""
     first = [a_waiting_pod(f"a-{number}", gpu_fraction="0.9", queue="a", priority=90) for number in range(8)]
