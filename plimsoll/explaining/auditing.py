@@ -202,5 +202,5 @@ def _would(planned: PlannedDemand) -> Iterator[AuditFinding]:
         text = f"request {counted(len(gpus), 'node')}{of_pool} with {counted(sum(gpus), 'GPU')}"
         yield AuditFinding(Section.WOULD, name, text, cost)
     if planned.plan.nodes:
-        text = f"at least {planned.plan.least_gpus} GPUs are needed by any plan for the same pods"
+        text = f"any plan for the same pods needs at least {counted(planned.plan.least_gpus, 'GPU')}"
         yield AuditFinding(Section.WOULD, "lower bound", text)

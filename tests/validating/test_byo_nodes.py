@@ -279,6 +279,7 @@ def test_a_node_that_nvidias_charts_skip_is_explained() -> None:
     [
         ({"product": V100, "memory": V100_MIB}, "product and memory"),
         ({"count": 2}, "count"),
+        ({"product": V100, "count": 2, "memory": V100_MIB}, "product, count and memory"),
         ({"memory": 40960}, "memory"),
     ],
 )

@@ -85,10 +85,11 @@ def not_uniform(selector: str, groups: dict[PodDevices, list[Node]]) -> Refusal:
         for name, values in zip(("product", "count", "memory"), zip(*alike, strict=True), strict=True)
         if len(set(values)) > 1
     ]
+    parts = " and ".join(filter(None, (", ".join(differing[:-1]), differing[-1])))
     return Refusal(
         Reason.NON_UNIFORM_NODES,
         f"Non-uniform GPU product/count/memory: the nodes that labelSelector {selector!r} matches differ in "
-        f"{' and '.join(differing)}: {'; '.join(described[:SHOWN])}"
+        f"{parts}: {'; '.join(described[:SHOWN])}"
         + (f"; and {len(described) - SHOWN} more kinds" if len(described) > SHOWN else "")
         + ": narrow resource.labelSelector to one of them",
     )
