@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from plimsoll.model.cluster import Pod
 from plimsoll.model.kai import PodGroup
+from plimsoll.plan.classes import gang_levels
 from tests.builders import a_node_pool, a_queue, a_waiting_pod
+from tests.calls import calls
 from tests.demand.plans import on_new, planned, refused
 
 L4 = "g6.xlarge"
@@ -148,3 +150,17 @@ def test_deeply_nested_and_many_subgroups_are_planned() -> None:
     flat = [a_subgroup(f"g{n}", 1) for n in range(300)]
     pods = [pod for n in range(300) for pod in members(f"g{n}", 1)]
     assert len(on_new(planned(*pods, a_group(*flat), ROOMY))) == 300
+
+
+def test_levels_of_nested_subgroups_cost_as_much_as_the_depth_that_is_read() -> None:
+    """500 subgroups in one another, each on one node, with a pod each took a plan two minutes."""
+    level = {"topologyConstraint": {"topology": "racks", "requiredTopologyLevel": "kubernetes.io/hostname"}}
+
+    def cost(depth: int) -> int:
+        nested = [a_subgroup(f"s{n}", 1, **level, **({"parent": f"s{n - 1}"} if n else {})) for n in range(depth)]
+        pods = [pod for n in range(depth) for pod in members(f"s{n}", 1)]
+        group = a_group(*nested)
+        return calls(lambda: [gang_levels(pod, group) for pod in pods])
+
+    few, many = cost(50), cost(200)
+    assert many < 5 * few

@@ -2,6 +2,7 @@
 
 from plimsoll.model.kai.node_pool_label import NODE_POOL, NODE_POOL_LABEL, PROJECT, NodePoolLabel
 from plimsoll.model.kai.pod_group import (
+    MOST_DEPTH,
     POD_GROUP_NAME,
     SUB_GROUP_NAME,
     PodGroup,
@@ -43,6 +44,7 @@ __all__ = [
     "GPU_FRACTION_DEVICES",
     "GPU_MEMORY_SHARE",
     "MAX_DEVICES",
+    "MOST_DEPTH",
     "MPS",
     "NAMESPACE",
     "NAMESPACES",

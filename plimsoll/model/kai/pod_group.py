@@ -1,5 +1,8 @@
 """KAI's PodGroup (scheduling.run.ai/v2alpha2): pods that are scheduled together, as created by KAI's podgrouper."""
 
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
@@ -11,6 +14,9 @@ POD_GROUP_NAME: Final = "pod-group-name"
 """Annotation of a pod: the PodGroup in its namespace that it belongs to."""
 SUB_GROUP_NAME: Final = "kai.scheduler/subgroup-name"
 """Label of a pod: the subgroup of its PodGroup that it belongs to."""
+
+MOST_DEPTH: Final = 6
+"""Levels of subgroups that are read: whoever may create PodGroups may nest hundreds."""
 
 
 def group_key(pod: ObservedObject) -> tuple[str, str]:
@@ -67,3 +73,25 @@ class PodGroup(ObservedObject):
         if self.own_min_member is not None:
             return self.own_min_member
         return sum(each.min_member or 0 for each in self.sub_groups)
+
+    @cached_property
+    def parts(self) -> Mapping[str, SubGroup]:
+        """The subgroups by name."""
+        return {each.name: each for each in self.sub_groups}
+
+    @cached_property
+    def held(self) -> Mapping[str, tuple[str, ...]]:
+        """By name of a subgroup: its own, and those of its parts and of theirs, sorted."""
+        found = defaultdict[str, list[str]](list)
+        for part in sorted(self.parts):
+            for whole in self.wholes_of(part):
+                found[whole].append(part)
+        return {name: tuple(names) for name, names in found.items()}
+
+    def wholes_of(self, name: str) -> tuple[str, ...]:
+        """The subgroup, and those that it is a part of, in this order, up to MOST_DEPTH of them."""
+        wholes: dict[str, None] = {}
+        while name in self.parts and name not in wholes and len(wholes) < MOST_DEPTH:
+            wholes[name] = None
+            name = self.parts[name].parent
+        return tuple(wholes)

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from plimsoll.labels import LWS_SIZE
 from plimsoll.model.cluster import Pod
-from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup, TopologyConstraint
+from plimsoll.model.kai import MOST_DEPTH, POD_GROUP_NAME, SUB_GROUP_NAME, PodGroup, SubGroup, TopologyConstraint
 from plimsoll.plan.classes.refusal import Refusal
 
 LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
@@ -18,8 +18,6 @@ JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 GROUP_LABELS: Final = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
 """Labels of the coscheduling plugin: the current one and its predecessor."""
-_MOST_DEPTH: Final = 6
-"""Levels of subgroups that are read. Each doubles the time of a plan."""
 
 GangKey = tuple[str, ...]
 
@@ -132,26 +130,15 @@ def gang_levels(pod: Pod, group: PodGroup | None) -> Mapping[tuple[str, ...], To
     whole gang. A subgroup holds those that are parts of it. As in KAI, a level without a Topology says nothing."""
     if group is None:
         return {}
-    parts = {part.name: part for part in group.sub_groups}
     levels: dict[tuple[str, ...], TopologyConstraint] = {(): group.topology} if _is_required(group.topology) else {}
-    required = [name for name in _up(pod.labels.get(SUB_GROUP_NAME, ""), parts) if _is_required(parts[name].topology)]
-    held = {part: _up(part, parts) for part in parts} if required else {}
-    for name in required:
-        levels[tuple(sorted(part for part, wholes in held.items() if name in wholes))] = parts[name].topology
+    for name in group.wholes_of(pod.labels.get(SUB_GROUP_NAME, "")):
+        if _is_required(level := group.parts[name].topology):
+            levels[group.held[name]] = level
     return levels
 
 
 def _is_required(level: TopologyConstraint) -> bool:
     return bool(level.required and level.topology)
-
-
-def _up(name: str, parts: Mapping[str, SubGroup]) -> Collection[str]:
-    """The subgroup, and those that it is a part of, in this order."""
-    wholes: dict[str, None] = {}
-    while name in parts and name not in wholes:
-        wholes[name] = None
-        name = parts[name].parent
-    return wholes.keys()
 
 
 def gangs(
@@ -238,7 +225,7 @@ class _Tree:
     def below(self, parent: str, depth: int = 0) -> tuple[Gang, ...]:
         """The subgroups with this parent, without those that are their own ancestors or nested too deeply."""
         self._seen.add(parent)
-        own = self._below[parent] if depth < _MOST_DEPTH else ()
+        own = self._below[parent] if depth < MOST_DEPTH else ()
         return tuple(self._gang(each, depth + 1) for each in own if each.name not in self._seen)
 
     def _gang(self, group: SubGroup, depth: int) -> Gang:
