@@ -247,6 +247,21 @@ def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
     assert "put it in quotes" in message
 
 
+@pytest.mark.parametrize("kind", ["NodePool", "NodeClaim"])
+@pytest.mark.parametrize("value", ["N", "4", "1e3"])
+def test_a_value_of_a_requirement_is_a_string(tmp_path: Path, kind: str, value: str) -> None:
+    """`N` is a boolean without quotes, and 4 a number: Karpenter's definitions refuse both."""
+
+    def written(text: str) -> str:
+        requirements = f"requirements: [{{key: a, operator: Exists}}, {{key: b, operator: In, values: [{text}]}}]"
+        spec = f"{{template: {{spec: {{{requirements}}}}}}}" if kind == "NodePool" else f"{{{requirements}}}"
+        return f"apiVersion: karpenter.sh/v1\nkind: {kind}\nmetadata: {{name: x}}\nspec: {spec}"
+
+    message = refused(tmp_path, written(value))
+    assert f"{kind} x: spec." in message and "requirements[1].values: must be a string" in message
+    assert read(tmp_path, written(f'"{value}"'))
+
+
 @pytest.mark.parametrize(
     ("text", "reported"),
     [

@@ -92,6 +92,9 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
 }
 """Kinds that planning reads, by apiVersion and kind. Other kinds are skipped with a warning."""
 
+_REQUIRING: Final = {"NodePool": ("spec", "template", "spec"), "NodeClaim": ("spec",)}
+"""Where kinds have Karpenter's `requirements`."""
+
 NAMESPACED: Final = (
     "Pod",
     "ResourceQuota",
@@ -258,6 +261,7 @@ class _Reading:
             return
         if model is Workspace:
             _check_names(metadata, manifest, place)
+        _check_requirements(kind, manifest, place)
         manifest = {**manifest, "metadata": metadata}
         try:
             read = model.read(manifest)
@@ -386,3 +390,17 @@ def _check_names(metadata: dict[str, Any], manifest: dict[str, Any], place: Plac
                 f"{place}: {identify(manifest)}: metadata.{field}: {value!r} is not a valid name: at most {longest} of "
                 "a-z 0-9 - and ."
             )
+
+
+def _check_requirements(kind: str, manifest: dict[str, Any], place: Place) -> None:
+    """Values of another type than text: `N` without quotes is a boolean, and no family of instance types."""
+    path = _REQUIRING.get(kind, ())
+    items = section(manifest, *path).get("requirements") if path else None
+    for number, item in enumerate(items if isinstance(items, list) else ()):
+        values = item.get("values") if isinstance(item, dict) else None
+        for value in values if isinstance(values, list) else ():
+            if not isinstance(value, str):
+                field = ".".join((*path, f"requirements[{number}].values"))
+                raise ManifestError(
+                    f"{place}: {identify(manifest)}: {field}: must be a string, not {value!r}", "put it in quotes"
+                )
