@@ -18,12 +18,13 @@ from plimsoll.model.plan import (
     SignalReason,
     Withheld,
 )
-from plimsoll.model.refusal import Refusal
+from plimsoll.model.refusal import NO_NODES_FOR, Refusal
 from plimsoll.model.serving import Serving, Tier
 from plimsoll.model.snapshot import InvalidObject, Snapshot
 from plimsoll.model.verdict import Reason, Verdict
 
 __all__ = [
+    "NO_NODES_FOR",
     "REQUEST_KINDS",
     "Change",
     "Deletion",

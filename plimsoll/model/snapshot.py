@@ -117,7 +117,7 @@ class Snapshot(Observed):
     """Why such a model cannot be read, by its name."""
     refused_workloads: Mapping[str, Refusal] = Field(default_factory=dict)
     """Why the apiserver does not accept the workload of a Workspace in a dry run, by the Workspace's UID; only of those
-    for which nodes would be requested."""
+    for which nodes would be requested. Of a cluster that is only read: what the statuses say."""
     missing_kinds: tuple[str, ...] = ()
     """Kinds that planning needs and that the cluster does not serve; empty if not known."""
     skipped: int = 0

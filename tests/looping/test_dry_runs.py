@@ -76,6 +76,12 @@ def test_what_is_changed_is_asked_at_once(of: str) -> None:
     assert owners(run(loop)) == ["ws0"]
 
 
+def test_what_a_status_says_decides_nothing() -> None:
+    cluster = Cluster(wanting(1).model_copy(update={"refused_workloads": {"u0": REFUSAL}}))
+    assert not plan(cluster.snapshot(), validate(cluster.snapshot()), START).creations, "as commands show it"
+    assert owners(run(cluster.loop())) == ["ws0"]
+
+
 def test_a_refused_workspace_takes_nothing_of_a_limit() -> None:
     environment = an_environment(nap=True, limits={"nodes": 1})
     cluster = Cluster(wanting(2).model_copy(update={"environment": environment}))

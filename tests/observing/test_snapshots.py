@@ -8,6 +8,7 @@ import pytest
 from plimsoll.errors import InvalidObjectError, PlimsollError
 from plimsoll.explaining import Step, plan_demand, why_node
 from plimsoll.labels import DO_NOT_DISRUPT, WORKSPACE
+from plimsoll.model import NO_NODES_FOR, Reason, Refusal
 from plimsoll.observe.cluster import CLAIM_EVENTS, Store, Stores
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -253,3 +254,23 @@ def test_an_init_container_comes_first(stores: Stores) -> None:
     put(stores.pods, "p", "team", metadata={"labels": {WORKSPACE: "ws"}}, spec={"containers": []}, status=status)
     [pod] = stores.snapshot().pods
     assert pod.halted == "container first: Failed"
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({}, Refusal(Reason.INVALID_SPEC, f"{NO_NODES_FOR} Deployment team/w: no such field")),
+        ({"reason": "NotAllowed"}, Refusal(Reason.NOT_ALLOWED, f"{NO_NODES_FOR} Deployment team/w: no such field")),
+        ({"observedGeneration": 1}, None),
+        ({"status": "True"}, None),
+        ({"message": "resource.instanceType is required"}, None),
+    ],
+)
+def test_a_refusal_by_the_apiserver_is_read_from_the_status(
+    stores: Stores, fields: dict[str, Any], told: Refusal | None
+) -> None:
+    """Of the generation that is there; commands send no dry runs themselves."""
+    said = {"type": "ResourceReady", "status": "False", "reason": "InvalidSpec", "observedGeneration": 2}
+    said |= {"message": f"{NO_NODES_FOR} Deployment team/w: no such field", **fields}
+    put(stores.workspaces, "w", "team", metadata={"generation": 2}, spec={}, status={"conditions": [said]})
+    assert stores.snapshot().refused_workloads == ({} if told is None else {"uid-w": told})

@@ -15,7 +15,17 @@ from plimsoll.apply.objects import is_being_deleted, kind_of_key
 from plimsoll.apply.state import Manifest, Resource, State, declare, importable
 from plimsoll.kube import ConnectionFailedError, Kind, NoSuchKindError, Objects, RequestError
 from plimsoll.labels import DEMAND, FIELD_MANAGER, HEADROOM, NODEPOOL, SHARD, WORKSPACE_UID
-from plimsoll.model import Change, Deletion, DemandRef, ObjectKey, Owner, Reason, Refusal, is_created
+from plimsoll.model import (
+    NO_NODES_FOR,
+    Change,
+    Deletion,
+    DemandRef,
+    ObjectKey,
+    Owner,
+    Reason,
+    Refusal,
+    is_created,
+)
 from plimsoll.model.api import WorkspaceRef
 
 _MOST_REQUESTS: Final = 16
@@ -318,8 +328,7 @@ def _refusal(key: ObjectKey, code: int, text: str) -> Refusal:
     """Of a workload for which nodes would be requested. Rights, quotas and webhooks are the cluster's."""
     advice = "; set sideEffects of that webhook to None or NoneOnDryRun" if "does not support dry run" in text else ""
     reason = Reason.INVALID_SPEC if code in _INVALID and not advice else Reason.NOT_ALLOWED
-    said = f"no node is requested, because the cluster would refuse {key.kind} {key.namespace}/{key.name}"
-    return Refusal(reason, f"{said}: {text[:_MOST_TEXT]}{advice}")
+    return Refusal(reason, f"{NO_NODES_FOR} {key.kind} {key.namespace}/{key.name}: {text[:_MOST_TEXT]}{advice}")
 
 
 def with_shard_label(manifest: Mapping[str, Any], stack: str) -> Manifest:

@@ -1,6 +1,6 @@
 """Stores: the stores of all kinds, and the Snapshot of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from plimsoll.cluster.claims import ClaimObjects, Joining
@@ -8,10 +8,11 @@ from plimsoll.cluster.nodes import IndexedNodes
 from plimsoll.cluster.pods import IndexedPods, with_blocking_pods
 from plimsoll.errors import InvalidObjectError, PlimsollError
 from plimsoll.labels import GROUP, is_device
-from plimsoll.model import Snapshot
-from plimsoll.model.api import TRIGGER_NAMESPACE, Environment
+from plimsoll.model import NO_NODES_FOR, Reason, Refusal, Snapshot
+from plimsoll.model.api import TRIGGER_NAMESPACE, ConditionType, Environment, Workspace
 from plimsoll.model.cluster import Node, Pod
 from plimsoll.model.karpenter import ClaimEvent
+from plimsoll.model.meta import condition_of
 from plimsoll.observe.cluster import kinds
 from plimsoll.observe.cluster.pod_store import PodStore
 from plimsoll.observe.cluster.store import Store
@@ -140,6 +141,7 @@ class Stores:
             capacity_buffers=self.capacity_buffers.values(),
             provisioning_requests=self.provisioning_requests.values(),
             gone=frozenset().union(*(store.gone() for store in made)),
+            refused_workloads=_told_refusals(self.workspaces.values()),
             missing_kinds=tuple(store.kind.name for store in self if not store.served),
             warnings=(
                 *notes,
@@ -206,3 +208,16 @@ class Stores:
         else:
             note = "the cluster has no Environment: the defaults are used (no auto-provisioning)"
         return Environment.default(), (note,)
+
+
+def _told_refusals(workspaces: Iterable[Workspace]) -> dict[str, Refusal]:
+    """The refusals by the apiserver that the controller told of this generation of a Workspace, by its UID: commands
+    send no dry runs. The controller itself asks."""
+    found = dict[str, Refusal]()
+    for each in workspaces:
+        said = condition_of(each.status.conditions, ConditionType.RESOURCE_READY)
+        if said is not None and said.status == "False" and said.message.startswith(NO_NODES_FOR):
+            reason = Reason.INVALID_SPEC if said.reason == Reason.INVALID_SPEC.value else Reason.NOT_ALLOWED
+            if said.observed_generation == each.generation:
+                found[each.uid] = Refusal(reason, said.message)
+    return found
