@@ -79,11 +79,16 @@ def declare_class(cluster: Kube) -> None:
     cluster.apply({"apiVersion": RESOURCE, "kind": "DeviceClass", "metadata": {"name": DRIVER}, "spec": spec})
 
 
+def declare_claim(cluster: Kube, kind: str, name: str, request: dict[str, Any]) -> None:
+    spec: dict[str, Any] = {"devices": {"requests": [{"name": "gpu", **request}]}}
+    spec = {"spec": spec} if kind == "ResourceClaimTemplate" else spec
+    metadata = {"name": name, "namespace": "default"}
+    cluster.apply({"apiVersion": RESOURCE, "kind": kind, "metadata": metadata, "spec": spec})
+
+
 def declare_template(cluster: Kube, name: str, count: int) -> None:
     exactly = {"deviceClassName": DRIVER, "count": count, "selectors": [{"cel": {"expression": IS_L4}}]}
-    spec = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}
-    metadata = {"name": name, "namespace": "default"}
-    cluster.apply({"apiVersion": RESOURCE, "kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec})
+    declare_claim(cluster, "ResourceClaimTemplate", name, {"exactly": exactly})
 
 
 def declare_devices(cluster: Kube, pool: str = "claimed") -> None:
@@ -93,6 +98,10 @@ def declare_devices(cluster: Kube, pool: str = "claimed") -> None:
         "strings": dict(L4.attributes),
         "capacity": {"memory": L4.memory},
     }
+    declare_profile(cluster, pool, devices)
+
+
+def declare_profile(cluster: Kube, pool: str, devices: dict[str, Any]) -> None:
     spec = {"nodePool": pool, "instanceType": TYPE, "claimDevices": devices}
     cluster.apply({"apiVersion": API, "kind": "NodeProfile", "metadata": {"name": f"{pool}.{TYPE}"}, "spec": spec})
 
@@ -179,13 +188,6 @@ def test_pods_with_claims_get_nodes_from_zero_and_again_from_what_was_learned(
         await_condition(lambda: not demands(cluster, "Pending", "Scheduled"), 60, "no demand is left")
 
 
-def declare_claim(cluster: Kube, kind: str, name: str, request: dict[str, Any]) -> None:
-    spec: dict[str, Any] = {"devices": {"requests": [{"name": "gpu", **request}]}}
-    spec = {"spec": spec} if kind == "ResourceClaimTemplate" else spec
-    metadata = {"name": name, "namespace": "default"}
-    cluster.apply({"apiVersion": RESOURCE, "kind": kind, "metadata": metadata, "spec": spec})
-
-
 def take(cluster: Kube, name: str, **limits: str) -> None:
     """Creates a pod with the capacity gate that asks for devices in the way of its name."""
     spec: dict[str, Any] = {
@@ -260,8 +262,7 @@ def test_pods_with_slices_of_mig_get_nodes_from_zero(cluster: Kube, demand_sandb
         "capacity": {"memory": "81559Mi"},
         "parts": [part],
     }
-    spec = {"nodePool": DIVIDED, "instanceType": TYPE, "claimDevices": devices}
-    cluster.apply({"apiVersion": API, "kind": "NodeProfile", "metadata": {"name": f"{DIVIDED}.{TYPE}"}, "spec": spec})
+    declare_profile(cluster, DIVIDED, devices)
     with dra_driver(demand_sandbox.kubeconfig, {TYPE: H100}), controller(demand_sandbox, tmp_path):
         deploy(cluster, 5, "half", DIVIDED)
         await_condition(lambda: len(bound(cluster)) == 5, 120, "the scheduler allocates slices and binds")
