@@ -31,15 +31,6 @@ def cluster(admission_sandbox: Sandbox) -> Iterator[Kube]:
         yield kube
 
 
-def refusal(cluster: Kube, manifest: dict[str, Any]) -> str:
-    """The apiserver's message; empty if it would admit the object."""
-    try:
-        cluster.apply(manifest, dry_run=True)
-    except RequestError as error:
-        return error.message
-    return ""
-
-
 @pytest.mark.parametrize("level", ["privileged", "baseline", "restricted"])
 def test_what_is_refused_here_is_what_pod_security_refuses(cluster: Kube, level: str) -> None:
     namespace, labels = f"level-{level}", {ENFORCE: level}
@@ -50,7 +41,7 @@ def test_what_is_refused_here_is_what_pod_security_refuses(cluster: Kube, level:
     for case in CASES:
         template = case.template
         metadata = {"name": "p", "namespace": namespace, **template["metadata"]}
-        said = refusal(cluster, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
+        said = cluster.refusal({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
         ours = list(pod_security(labels, template))
         if bool(said) != bool(ours) or (said and "violates PodSecurity" not in said):
             differing[case.name] = (said, ours)
@@ -73,7 +64,7 @@ def writer(admission_sandbox: Sandbox, cluster: Kube, tmp_path_factory: pytest.T
     token = cluster.token("writers", "writer")
     folder: Path = tmp_path_factory.mktemp("writer")
     with closing(acting_as(admission_sandbox.kubeconfig, token, folder)) as kube:
-        await_condition(lambda: refusal(kube, workspace(template=TEMPLATE)), message="the policy is in force")
+        await_condition(lambda: kube.refusal(workspace(template=TEMPLATE)), message="the policy is in force")
         yield kube
     for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
         cluster.delete(ADMISSION, kind, WRITER_POLICY)
@@ -112,11 +103,11 @@ def workspace(name: str = "ws", **inference: Any) -> dict[str, Any]:
 def test_who_may_not_create_pods_decides_nothing_of_them(
     cluster: Kube, writer: Kube, inference: dict[str, Any], field: str
 ) -> None:
-    said = refusal(writer, workspace(**inference))
+    said = writer.refusal(workspace(**inference))
     assert "system:serviceaccount:writers:writer may not create pods in namespace writers" in said
     assert field in said
-    assert not refusal(writer, workspace(**PRESET)), "the pods of a preset are of Plimsoll's making"
-    assert not refusal(cluster, workspace(**inference)), "an administrator may create pods"
+    assert not writer.refusal(workspace(**PRESET)), "the pods of a preset are of Plimsoll's making"
+    assert not cluster.refusal(workspace(**inference)), "an administrator may create pods"
 
 
 def test_who_may_not_create_pods_may_scale_what_others_wrote(cluster: Kube, writer: Kube) -> None:
@@ -130,4 +121,4 @@ def test_who_may_not_create_pods_may_scale_what_others_wrote(cluster: Kube, writ
 
 def test_who_may_create_pods_may_write_templates(cluster: Kube, writer: Kube) -> None:
     allow(cluster, "pods", "")
-    await_condition(lambda: not refusal(writer, workspace(template=TEMPLATE)), message="the right is granted")
+    await_condition(lambda: not writer.refusal(workspace(template=TEMPLATE)), message="the right is granted")

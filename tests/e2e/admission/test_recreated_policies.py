@@ -10,7 +10,6 @@ import pytest
 
 from plimsoll.components import NAMESPACE
 from plimsoll.components.admission import one_writer_policies
-from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.admission.objects import ADMISSION
@@ -53,15 +52,7 @@ def refusals(sandbox: Sandbox, cluster: Kube, pod: Manifest, folder: Path) -> li
     """Why the writes from a pod are refused; empty for one that is not."""
     token = cluster.token(NAMESPACE, SERVICE_ACCOUNT, pod)
     with closing(acting_as(sandbox.kubeconfig, token, folder / pod["metadata"]["name"])) as account:
-        return [_refusal(account, manifest) for manifest in WRITES]
-
-
-def _refusal(account: Kube, manifest: Manifest) -> str:
-    try:
-        account.apply(manifest, dry_run=True)
-    except RequestError as error:
-        return error.message
-    return ""
+        return [account.refusal(manifest) for manifest in WRITES]
 
 
 def test_the_former_holder_alone_is_admitted_until_the_apiserver_is_restarted(

@@ -88,6 +88,14 @@ class Kube:
         query = {"fieldManager": manager, "force": "true"} | ({"dryRun": "All"} if dry_run else {})
         return self._connection.request("PATCH", path, manifest, query=query, content_type=APPLY_PATCH)
 
+    def refusal(self, manifest: Manifest) -> str:
+        """The message with which a dry run is refused; empty if the object would be admitted."""
+        try:
+            self.apply(manifest, dry_run=True)
+        except RequestError as error:
+            return error.message
+        return ""
+
     def patch(
         self, api_version: str, kind: str, name: str, patch: Manifest, namespace: str = "default", subresource: str = ""
     ) -> Manifest:

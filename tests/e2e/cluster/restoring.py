@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import psutil
 
-from plimsoll.kube import RequestError
 from plimsoll.sandbox import AUTHORITY, CERTIFICATE, KEY, Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube, Manifest
@@ -62,7 +61,7 @@ def start_again(sandbox: Sandbox, cluster: Kube, admitted: Manifest) -> None:
     options = settings.model_dump() | {"port": state.port_of("kube-apiserver")}
     assert sandbox.up(**options, stop_with_caller=True)
     cluster.reconnect()
-    await_condition(lambda: _is_admitted(cluster, admitted), 60, "the apiserver knows all kinds")
+    await_condition(lambda: not cluster.refusal(admitted), 60, "the apiserver knows all kinds")
 
 
 def lose(sandbox: Sandbox, key: str) -> None:
@@ -81,14 +80,6 @@ def process_of(sandbox: Sandbox, name: str) -> psutil.Process:
     state = sandbox.state()
     assert state is not None
     return psutil.Process(next(each.pid for each in state.processes if each.name == name))
-
-
-def _is_admitted(cluster: Kube, manifest: Manifest) -> bool:
-    try:
-        cluster.apply(manifest, dry_run=True)
-    except RequestError:
-        return False
-    return True
 
 
 def _runs(process: psutil.Process) -> bool:

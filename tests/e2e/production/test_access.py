@@ -6,7 +6,6 @@ from contextlib import closing
 import pytest
 
 from plimsoll.components import AGGREGATED
-from plimsoll.kube import RequestError
 from plimsoll.model.api import EnvironmentSpec, tenancy_violation
 from plimsoll.policy import RULES
 from plimsoll.sandbox import Sandbox
@@ -61,14 +60,6 @@ def workspace(
     }
 
 
-def output_text(kube: Kube, manifest: Manifest) -> str:
-    try:
-        kube.apply(manifest, dry_run=True)
-    except RequestError as error:
-        return error.message
-    return ""
-
-
 def test_the_policy_agrees_with_the_verdict(cluster: Kube) -> None:
     entries = [
         {"namespaces": ["default"], "queues": ["team"], "instanceTypes": [NC24.lower()]},
@@ -90,10 +81,10 @@ def test_the_policy_agrees_with_the_verdict(cluster: Kube) -> None:
     )
     environment = EnvironmentSpec.model_validate(spec)
     await_condition(
-        lambda: "ValidatingAdmissionPolicy 'access'" in output_text(cluster, workspace("kube-system")),
+        lambda: "ValidatingAdmissionPolicy 'access'" in cluster.refusal(workspace("kube-system")),
         message="the policy is in force",
     )
-    await_condition(lambda: not output_text(cluster, workspace("default", "team")), message="the others are off")
+    await_condition(lambda: not cluster.refusal(workspace("default", "team")), message="the others are off")
     cases: tuple[tuple[str, str, str, dict[str, str] | None], ...] = (
         ("default", "team", NC24, None),
         ("default", "", NC24, None),
@@ -118,7 +109,7 @@ def test_the_policy_agrees_with_the_verdict(cluster: Kube) -> None:
             labels=labels or {},
             instance_types=(instance_type,) if instance_type else (),
         )
-        answer = output_text(cluster, workspace(namespace, queue, instance_type, labels))
+        answer = cluster.refusal(workspace(namespace, queue, instance_type, labels))
         assert bool(answer) is (violation is not None), answer
         assert violation is None or violation.message in answer
 

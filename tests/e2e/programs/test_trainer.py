@@ -59,7 +59,7 @@ def project(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Proje
 def cluster(sandbox: Sandbox, project: Project) -> Iterator[Kube]:
     with closing(Kube(sandbox.kubeconfig)) as kube:
         # A policy counts a moment after it was made.
-        await_condition(lambda: refusal(kube, a_train_job("probe", queue="nobody")), message="TrainJobs are judged")
+        await_condition(lambda: kube.refusal(a_train_job("probe", queue="nobody")), message="TrainJobs are judged")
         yield kube
 
 
@@ -84,17 +84,8 @@ def a_train_job(
     return {"apiVersion": TRAINER, "kind": "TrainJob", "metadata": metadata, "spec": {"runtimeRef": reference, **spec}}
 
 
-def refusal(cluster: Kube, manifest: dict[str, Any]) -> str:
-    """The message of the refusal; empty if the cluster accepts the object. Nothing is created."""
-    try:
-        cluster.apply(manifest, dry_run=True)
-    except RequestError as error:
-        return error.message
-    return ""
-
-
 def allowed(cluster: Kube, manifest: dict[str, Any]) -> bool:
-    return not refusal(cluster, manifest)
+    return not cluster.refusal(manifest)
 
 
 def pods_of(cluster: Kube, name: str) -> list[dict[str, Any]]:
@@ -159,8 +150,8 @@ def test_a_train_job_of_a_runtime_with_a_deleted_queue_gets_no_pods(cluster: Kub
     await_condition(lambda: any(refused in each for each in reported()), message="Trainer was refused")
     assert pods_of(cluster, "older") == []
     # It is not what refuses a change of the runtime that leaves the queue as it is.
-    assert refusal(cluster, a_runtime("by-hand", "gone", mlPolicy={"numNodes": 2})) == ""
-    assert "names Queue other" in refusal(cluster, a_runtime("by-hand", "other"))
+    assert cluster.refusal(a_runtime("by-hand", "gone", mlPolicy={"numNodes": 2})) == ""
+    assert "names Queue other" in cluster.refusal(a_runtime("by-hand", "other"))
 
 
 def test_a_runtime_of_an_undeclared_queue_is_refused_in_a_preview(project: Project) -> None:
@@ -212,7 +203,7 @@ def test_cel_and_python_agree_on_objects_that_name_a_queue(
     tree = QueueTree([Queue(name=name, spec={"parentQueue": parent}) for name, parent in PARENTS.items()])
     for manifest in (train_job, runtime, job_set):
         wrong = {use.queue for use in queue_uses(manifest) if use_problem(use.queue, tree, ())}
-        reported = refusal(cluster, manifest)
+        reported = cluster.refusal(manifest)
         assert bool(reported) == bool(wrong), reported
         assert not reported or any(f"names Queue {each}" in reported for each in wrong)
 

@@ -49,7 +49,7 @@ def admin(demand_sandbox: Sandbox) -> Iterator[Kube]:
 def tenant(demand_sandbox: Sandbox, admin: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
     token = admin.token(TEAM, "mallory")
     with closing(acting_as(demand_sandbox.kubeconfig, token, tmp_path_factory.mktemp("tenant"))) as kube:
-        await_condition(lambda: not refusal(kube, deployment("plain", {})), message="the role is in force")
+        await_condition(lambda: not kube.refusal(deployment("plain", {})), message="the role is in force")
         yield kube
 
 
@@ -57,15 +57,6 @@ def tenant(demand_sandbox: Sandbox, admin: Kube, tmp_path_factory: pytest.TempPa
 def running(demand_sandbox: Sandbox, admin: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
     with controller(demand_sandbox, tmp_path_factory.mktemp("controller")) as found:
         yield found
-
-
-def refusal(cluster: Kube, manifest: Manifest) -> str:
-    """Why a dry run of the object is refused; empty if it is accepted."""
-    try:
-        cluster.apply(manifest, dry_run=True)
-    except RequestError as error:
-        return error.message
-    return ""
 
 
 def deployment(name: str, labels: dict[str, str], **template: Any) -> Manifest:
@@ -117,7 +108,7 @@ def test_forged_objects_do_not_stop_the_deletion_of_nodes(running: Controller, a
     admin.apply(workspace("victim", "inference"))
     await_condition(lambda: len(claims(admin, "victim")) == 1, LONG, "a node is bought")
     for each in forged:
-        assert "may not write plimsoll.dev/workspace" in refusal(tenant, each)
+        assert "may not write plimsoll.dev/workspace" in tenant.refusal(each)
         admin.apply(each)
     admin.delete(API, "Workspace", "victim", "inference")
     await_condition(lambda: not claims(admin, "victim"), LONG, "the node is released")
@@ -157,8 +148,8 @@ WORKLOADS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 @pytest.mark.parametrize(("kind", "version", "spec"), WORKLOADS, ids=[each[0] for each in WORKLOADS])
 def test_a_template_gives_no_pod_our_labels(tenant: Kube, kind: str, version: str, spec: dict[str, Any]) -> None:
-    assert not refusal(tenant, _with_template(kind, version, spec, {}))
-    answer = refusal(tenant, _with_template(kind, version, spec, OWN))
+    assert not tenant.refusal(_with_template(kind, version, spec, {}))
+    answer = tenant.refusal(_with_template(kind, version, spec, OWN))
     # The apiserver copies the labels of some templates to the object itself.
     assert "may not write keys of plimsoll.dev in a pod template" in answer or "plimsoll.dev/workspace" in answer
     assert "only Plimsoll and the administrators of its Environment may" in answer
@@ -178,10 +169,10 @@ def test_our_metadata_is_nobody_else_s_to_write(tenant: Kube, admin: Kube, metad
     named, ports = {"name": "own", "namespace": TEAM}, {"ports": [{"port": 80}]}
     service: Manifest = {"apiVersion": "v1", "kind": "Service", "metadata": named, "spec": ports}
     for each in (pod("own"), service, workspace("own")):
-        assert not refusal(tenant, each), each["kind"]
+        assert not tenant.refusal(each), each["kind"]
         wrong = {**each, "metadata": {**each["metadata"], **metadata}}
-        assert "system:serviceaccount:team-b:mallory may not write plimsoll.dev/" in refusal(tenant, wrong)
-        assert not refusal(admin, wrong), "an administrator may"
+        assert "system:serviceaccount:team-b:mallory may not write plimsoll.dev/" in tenant.refusal(wrong)
+        assert not admin.refusal(wrong), "an administrator may"
 
 
 FOREIGN = {
@@ -198,7 +189,7 @@ def test_a_workspace_sets_no_label_of_others_on_its_nodes(admin: Kube, tenant: K
     expressions = [{"key": key, "operator": "In", "values": [value or "a"]} for key, value in FOREIGN.items()]
     attacks = [workspace("labels", matchLabels=FOREIGN), workspace("expressions", matchExpressions=expressions)]
     for each in attacks:
-        answer = refusal(tenant, each)
+        answer = tenant.refusal(each)
         assert all(key in answer for key in FOREIGN), answer
     admin.patch(API, "Environment", ENVIRONMENT, {"spec": {"admission": "off"}})
     for each in attacks:
@@ -265,9 +256,9 @@ SHARE = {"gpu-fraction": "0.99", "gpu-fraction-num-devices": "8"}
     ],
 )
 def test_a_tenant_does_not_say_where_its_share_is(tenant: Kube, admin: Kube, attack: Manifest, named: str) -> None:
-    answer = refusal(tenant, attack)
+    answer = tenant.refusal(attack)
     assert f"may not say where pod squat uses a GPU, by {named}" in answer
-    assert not refusal(admin, attack), "whoever may bind pods may"
+    assert not admin.refusal(attack), "whoever may bind pods may"
 
 
 def test_labels_of_a_group_are_not_added_later(tenant: Kube) -> None:
@@ -304,7 +295,7 @@ def event(reason: str, kind: str = "NodeClaim") -> Manifest:
 def test_a_tenant_of_the_namespace_default_does_not_fail_the_nodes_of_others(tenant: Kube, admin: Kube) -> None:
     """Karpenter's Events about NodeClaims are there, and the role `edit` may write Events."""
     forged = event("InsufficientCapacityError")
-    assert "may not say of a NodeClaim that there is no capacity" in refusal(tenant, forged)
+    assert "may not say of a NodeClaim that there is no capacity" in tenant.refusal(forged)
     named, rule = {"name": "events", "namespace": "default"}, {"apiGroups": ["events.k8s.io"], "resources": ["events"]}
     admin.apply({"apiVersion": RBAC, "kind": "Role", "metadata": named, "rules": [rule | {"verbs": ["*"]}]})
     role = {"apiGroup": RBAC.partition("/")[0], "kind": "Role", "name": "events"}
@@ -313,8 +304,8 @@ def test_a_tenant_of_the_namespace_default_does_not_fail_the_nodes_of_others(ten
     later = {key: value for key, value in forged.items() if key not in ("involvedObject", "message")}
     later |= {"apiVersion": "events.k8s.io/v1", "regarding": forged["involvedObject"], "action": "Launch"}
     later |= {"eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "a", "reportingInstance": "b"}
-    await_condition(lambda: "may not say of a NodeClaim" in refusal(tenant, later), 60, "by the other group, too")
-    assert not refusal(tenant, event("Launched")) and not refusal(tenant, event(forged["reason"], "Pod"))
-    assert not refusal(admin, forged), "whoever writes the statuses of NodeClaims may"
+    await_condition(lambda: "may not say of a NodeClaim" in tenant.refusal(later), 60, "by the other group, too")
+    assert not tenant.refusal(event("Launched")) and not tenant.refusal(event(forged["reason"], "Pod"))
+    assert not admin.refusal(forged), "whoever writes the statuses of NodeClaims may"
     for kind in ("RoleBinding", "Role"):
         admin.delete(RBAC, kind, "events")
