@@ -1,12 +1,14 @@
 """Dry runs of the workloads that new nodes are for: no node is requested for one that the apiserver does not accept."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+import orjson
+
 from plimsoll.apply import Applier
 from plimsoll.loop.refused_operations import FIRST_PAUSE, LONGEST_PAUSE
-from plimsoll.model import ObjectKey, Plan, Refusal, Snapshot
+from plimsoll.model import Change, ObjectKey, Plan, Refusal, Snapshot
 
 
 class _Refused(NamedTuple):
@@ -47,7 +49,7 @@ class DryRuns:
         Raises ClusterUnreachableError: without an answer nothing may be requested.
         """
         asked = [each for each in plan.dry_runs if self._accepted.get(each.key) != each.manifest]
-        answers = self._applier.dry_run(asked) if asked else {}
+        answers = self._answers(asked)
         self._accepted = {each.key: each.manifest for each in plan.dry_runs if each.key not in answers}
         generations = {each.uid: each.generation for each in snapshot.workspaces} if asked else {}
         for each in asked:
@@ -59,9 +61,31 @@ class DryRuns:
                 self._refused[uid] = _Refused(refusal, of, pause, now + pause)
         return bool(answers)
 
+    def _answers(self, asked: Sequence[Change]) -> Mapping[ObjectKey, Refusal]:
+        """The refusals. Of workloads that differ in their Workspace alone, as in a burst, one is asked, and the others
+        only if it is refused: each has an answer of its own then."""
+        if not asked:
+            return {}
+        alike: dict[tuple[str, bytes], list[Change]] = {}
+        for each in asked:
+            alike.setdefault(_but_for_workspace(each), []).append(each)
+        answers = dict(self._applier.dry_run([first for first, *_ in alike.values()]))
+        others = [each for first, *rest in alike.values() if first.key in answers for each in rest]
+        return {**answers, **(self._applier.dry_run(others) if others else {})}
+
     def due(self, now: datetime) -> datetime | None:
         """When a refused one is asked again next."""
         return min((each.until for each in self._refused.values() if each.until > now), default=None)
+
+
+def _but_for_workspace(workload: Change) -> tuple[str, bytes]:
+    """Namespace and manifest, without the hash and wherever a value is the name or the UID of the Workspace."""
+    manifest = dict(workload.manifest)
+    manifest["metadata"] = {**manifest["metadata"], "annotations": {}}
+    text = orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS)
+    for own in (workload.owner.uid, workload.owner.name):
+        text = text.replace(b'"%b"' % own.encode(), b'""')
+    return workload.key.namespace, text
 
 
 def _generations(of_workspace: int | None, snapshot: Snapshot) -> tuple[int | None, int | None]:

@@ -33,13 +33,47 @@ def run(loop: Loop) -> Plan:
     return result.plan
 
 
+def unlike(workspaces: int) -> Snapshot:
+    """As `wanting`, each with an image of its own."""
+    seen = wanting(workspaces)
+    made = [
+        a_workspace(
+            each.name, uid=each.uid, instance_type=NC24, selector={}, template=a_template(image=f"own:{number}")
+        )
+        for number, each in enumerate(seen.workspaces)
+    ]
+    return seen.model_copy(update={"workspaces": tuple(made)})
+
+
 def test_a_refused_workspace_says_why_and_gets_no_node_and_others_do() -> None:
-    cluster = Cluster(wanting(3))
+    cluster = Cluster(unlike(3))
     cluster.refusals = {"ws1": REFUSAL}
     made = run(cluster.loop())
     assert owners(made) == ["ws0", "ws2"]
     assert refusals(made) == {"ws1": REFUSAL}
     assert [sorted(each) for each in cluster.asked] == [["ws0", "ws1", "ws2"]]
+
+
+def test_of_workloads_that_are_alike_one_is_asked_and_all_if_it_is_refused() -> None:
+    cluster = Cluster(wanting(3))
+    assert owners(run(cluster.loop())) == ["ws0", "ws1", "ws2"]
+    assert cluster.asked == [["ws0"]]
+    cluster = Cluster(wanting(3))
+    cluster.refusals = {"ws0": REFUSAL, "ws2": REFUSAL}
+    assert owners(run(cluster.loop())) == ["ws1"]
+    assert cluster.asked == [["ws0"], ["ws1", "ws2"]]
+
+
+def test_of_servers_of_one_preset_one_is_asked_in_each_namespace() -> None:
+    made = (
+        a_workspace(
+            f"ws{number}", uid=f"u{number}", instance_type=NC24, selector={}, namespace=namespace, preset="phi-4"
+        )
+        for number, namespace in enumerate(["a", "a", "b", "b"])
+    )
+    cluster = Cluster(a_snapshot(*made, nap=True))
+    assert len(owners(run(cluster.loop()))) == 4
+    assert cluster.asked == [["ws0", "ws2"]]
 
 
 def test_it_is_asked_again_after_pauses_that_double_and_then_served() -> None:
@@ -84,7 +118,7 @@ def test_what_a_status_says_decides_nothing() -> None:
 
 def test_a_refused_workspace_takes_nothing_of_a_limit() -> None:
     environment = an_environment(nap=True, limits={"nodes": 1})
-    cluster = Cluster(wanting(2).model_copy(update={"environment": environment}))
+    cluster = Cluster(unlike(2).model_copy(update={"environment": environment}))
     cluster.refusals = {"ws0": REFUSAL}
     made = run(cluster.loop())
     assert owners(made) == ["ws1"]
@@ -104,7 +138,7 @@ def test_without_an_answer_nothing_is_requested() -> None:
 
 
 def test_each_workload_of_a_burst_is_asked_once() -> None:
-    cluster = Cluster(wanting(BURST), wanting(BURST + 7))
+    cluster = Cluster(unlike(BURST), unlike(BURST + 7))
     run(cluster.loop())
     assert [len(each) for each in cluster.asked] == [BURST, 7]
 
