@@ -247,6 +247,21 @@ def test_a_wrong_item_of_a_list_is_named_by_its_number(tmp_path: Path) -> None:
     assert "put it in quotes" in message
 
 
+@pytest.mark.parametrize("value", ["y", "1"])
+def test_a_value_that_a_pod_selects_is_a_string(tmp_path: Path, value: str) -> None:
+    def written(text: str, *, selector: bool) -> str:
+        expressions = f"matchExpressions: [{{key: team, operator: In, values: [{text}]}}]"
+        affinity = f"affinity: {{nodeAffinity: {{{TERMS}: {{nodeSelectorTerms: [{{{expressions}}}]}}}}}}"
+        placed = f"nodeSelector: {{team: {text}}}" if selector else affinity
+        spec = f"{{{placed}, containers: [{{name: c}}]}}"
+        return f"apiVersion: v1\nkind: Pod\nmetadata: {{name: web, annotations: {{gpu-fraction: '1'}}}}\nspec: {spec}"
+
+    for selector in (True, False):
+        message = refused(tmp_path, written(value, selector=selector))
+        assert "Pod default/web: spec" in message and "team: must be a string" in message
+        assert read(tmp_path, written(f'"{value}"', selector=selector)).pods
+
+
 @pytest.mark.parametrize("kind", ["NodePool", "NodeClaim"])
 @pytest.mark.parametrize("value", ["N", "4", "1e3"])
 def test_a_value_of_a_requirement_is_a_string(tmp_path: Path, kind: str, value: str) -> None:

@@ -135,7 +135,7 @@ def _shared(text: str) -> Placement:
     selector, required, tolerations, preferred = json.loads(text)
     terms = required.get("nodeSelectorTerms") or ()
     return Placement(
-        tuple(sorted((str(key), str(value)) for key, value in selector.items())),
+        tuple(sorted((str(key), _string(value, f"nodeSelector: {key}")) for key, value in selector.items())),
         tuple(sorted({tuple(sorted(_requirements(term))) for term in terms})),
         tuple(sorted((Toleration.model_validate(each) for each in tolerations), key=repr)),
         tuple(
@@ -154,10 +154,18 @@ def _requirements(term: Mapping[str, Any]) -> list[NodeRequirement]:
             operator = each.get("operator")
             if operator not in _OPERATORS:
                 raise ValueError(f"affinity.nodeAffinity: operator {operator!r} is none of {', '.join(_OPERATORS)}")
-            values = tuple(sorted(map(str, each.get("values") or ())))
+            of = f"affinity.nodeAffinity: values of {each.get('key')}"
+            values = tuple(sorted(_string(value, of) for value in each.get("values") or ()))
             found.append(NodeRequirement(str(each.get("key") or ""), operator, values, field))
     # A term without conditions matches no node.
     return found or [NodeRequirement("", "In")]
+
+
+def _string(value: object, field: str) -> str:
+    """YAML reads `y` and `1` without quotes as a boolean and a number, which the apiserver refuses."""
+    if isinstance(value, str):
+        return value
+    raise ValueError(f"{field}: must be a string: put the value in quotes (given: {value!r})")
 
 
 def _given_to_all(toleration: Any) -> bool:
