@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.model.cluster import Node, PlainPod, Pod
 from plimsoll.model.meta import PodSelector
@@ -122,6 +124,37 @@ def test_a_running_pod_keeps_a_pod_without_rules_away() -> None:
     elsewhere = a_node_pool("other", ["g6.xlarge"], more_labels={"team": "x"})
     plan = planned(elsewhere, host, guard, *pods(1, {}, selector={HOST: "n0"}))
     assert "anti-affinity of other pods" in refused(plan)["uid-a0"]
+
+
+VALUES = st.sampled_from(["x", "y"])
+CONDITION = st.builds(
+    lambda key, operator, values: {
+        "key": key,
+        "operator": operator,
+        **({"values": values} if "In" in operator else {}),
+    },
+    VALUES,
+    st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
+    st.lists(VALUES, min_size=1, max_size=2),
+)
+OTHERS = st.lists(st.tuples(st.dictionaries(VALUES, VALUES), st.sampled_from(["team", "else"])), min_size=1, max_size=4)
+
+
+@given(
+    st.lists(CONDITION, max_size=2), st.sampled_from([{}, {"namespaces": ["else"]}, {"namespaceSelector": {}}]), OTHERS
+)
+def test_a_running_pod_keeps_those_away_that_it_selects(
+    conditions: list[Any], where: dict[str, Any], others: list[tuple[dict[str, str], str]]
+) -> None:
+    guard = running("guard", "n0", "g", apart("a", **where, labelSelector={"matchExpressions": conditions}))
+    [rule] = guard.rules
+    selector = rule.pods.of("team", guard.labels)
+    shares = [
+        a_waiting_pod(f"pod-{at}", gpu_fraction="0.1", namespace=namespace, more_labels=labels)
+        for at, (labels, namespace) in enumerate(others)
+    ]
+    beside = {each.uid for each in shares if not selector.matches(each.namespace, each.labels)}
+    assert on_nodes(planned(guard, a_host("n0"), *shares)).keys() == beside
 
 
 @pytest.mark.parametrize("chosen", [{}, {"matchLabels": {"team": "x"}}], ids=["all", "by-labels"])

@@ -3,8 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, reduce
 from itertools import chain
+from operator import or_
 from typing import Final
 
 from plimsoll.cluster.nodes import index_of
@@ -13,7 +14,7 @@ from plimsoll.cluster.profiles import CHOSEN_BY_PROVIDER, NodeProfile
 from plimsoll.labels import HOSTNAME, NODEPOOL
 from plimsoll.model.cluster import Neighbour, Pod
 from plimsoll.model.kai import POD_GROUP_NAME, SUB_GROUP_NAME, TopologyConstraint
-from plimsoll.model.meta import Placement, PodRule, PodSelector, Terms
+from plimsoll.model.meta import NodeRequirement, Placement, PodRule, PodSelector, Terms
 from plimsoll.packing import Relation
 from plimsoll.packing.nodes import UNKNOWN, Place, Rule, Rules
 from plimsoll.plan.classes import Refusal, RefusalReason, gang_levels
@@ -98,13 +99,10 @@ def rules_of(inputs: DemandInputs, usable: Usable, without: Container[str] = ())
     if not ruled and not repelling:
         return None
     waiting = {uid: each.pod for members in inputs.classes.values() for uid, each in members.shares.items()}
-    repelled = _Groups(tuple({group for group, *_ in repelling}))
-    concerned = _NO_GROUPS.union(*map(repelled.of, waiting.values())) if repelling else _NO_GROUPS
-    kept_away = {repelled.groups[number] for number in concerned}
-    repelling = frozenset(place for place in repelling if place[0] in kept_away)
-    if not ruled and not repelling:
+    kept_away = _kept_away(repelling, waiting)
+    if not ruled and not kept_away:
         return None
-    found = _Neighbours(inputs, usable, waiting, ruled, repelling).rules
+    found = _Neighbours(inputs, usable, waiting, ruled, kept_away).rules
     return found if found.of or found.groups else None
 
 
@@ -171,22 +169,76 @@ def _chooses(pod: Pod) -> bool:
     return not pod.rules or any(rule.key != HOSTNAME for rule in pod.rules)
 
 
-def _repelling(inputs: DemandInputs, free: Collection[str]) -> Iterator[tuple[_Group, str, str]]:
-    """The domains from which pods keep others away: the group of these, the label, and its value."""
+def _repelling(inputs: DemandInputs, free: Collection[str]) -> Iterator[tuple[PodSelector, str, str]]:
+    """The domains from which pods keep others away: the selector of these, the label, and its value."""
     snapshot = inputs.cluster.snapshot
     named = ((node_of(pod), pod) for pod in ruled_pods(snapshot.pods) if not pod.finished)
     of_plain = ((name, pod) for name, load in snapshot.host_loads.items() for pod in load.repelling)
-    by_name, places = index_of(snapshot.nodes).by_name, dict[int, tuple[tuple[_Group, str], ...]]()
+    by_name, places = index_of(snapshot.nodes).by_name, dict[int, tuple[tuple[PodSelector, str], ...]]()
     for name, pod in chain[tuple[str, Pod | Neighbour]](named, of_plain):
         of_pod = places.get(id(pod))
         if of_pod is None:  # many pods without GPUs are one object
-            apart = ((group, rule.key) for rule, group in _with_groups(pod) if rule.relation is Relation.APART)
-            of_pod = places[id(pod)] = tuple(apart)
+            apart = (rule for rule in pod.rules if rule.relation is Relation.APART)
+            of_pod = places[id(pod)] = tuple((rule.pods.of(pod.namespace, pod.labels), rule.key) for rule in apart)
         labels = by_name[name].labels if name in by_name else {}
-        for group, key in of_pod:
+        for selector, key in of_pod:
             # Most of these rules are about the pod's own node, and most nodes have nothing to offer.
             if key in labels and (key != HOSTNAME or name in free):
-                yield group, key, labels[key]
+                yield selector, key, labels[key]
+
+
+def _kept_away(
+    repelling: Collection[tuple[PodSelector, str, str]], waiting: Mapping[str, Pod]
+) -> Mapping[tuple[str, str], list[str]]:
+    """UIDs of the waiting pods that are kept from a domain, by its label and value."""
+    found = defaultdict[tuple[str, str], int](int)
+    if repelling:
+        pods = _Selected(tuple(waiting.values()))
+        for selector, key, domain in repelling:
+            found[key, domain] |= pods.by(selector)
+    uids = tuple(waiting)
+    return {
+        place: [uids[at] for at, bit in enumerate(reversed(bin(bits))) if bit == "1"]
+        for place, bits in sorted(found.items())
+        if bits
+    }
+
+
+class _Selected:
+    """Which of many pods selectors select, as the bits of a number: of both there may be thousands."""
+
+    def __init__(self, pods: Sequence[Pod]) -> None:
+        self._all = (1 << len(pods)) - 1
+        self._of_namespace = defaultdict[str, int](int)
+        self._of_label = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
+        self._with_key = defaultdict[str, int](int)
+        for at, pod in enumerate(pods):
+            self._of_namespace[pod.namespace] |= 1 << at
+            for key, value in pod.labels.items():
+                self._of_label[key][value] |= 1 << at
+                self._with_key[key] |= 1 << at
+
+    def by(self, selector: PodSelector) -> int:
+        if selector.labels is None:
+            return 0
+        found = self._all
+        if selector.namespaces is not None:
+            found = _either(self._of_namespace.get(each, 0) for each in selector.namespaces)
+        for each in selector.labels:
+            found &= self._meeting(each)
+        return found
+
+    def _meeting(self, condition: NodeRequirement) -> int:
+        if condition.operator in ("Exists", "DoesNotExist"):
+            found = self._with_key.get(condition.key, 0)
+        else:
+            of_value: Mapping[str, int] = self._of_label.get(condition.key, {})
+            found = _either(of_value.get(each, 0) for each in condition.values)
+        return found if condition.operator in ("In", "Exists") else self._all & ~found
+
+
+def _either(several: Iterable[int]) -> int:
+    return reduce(or_, several, 0)
 
 
 class _Levels(dict[TopologyConstraint, tuple[str, ...]]):
@@ -221,28 +273,39 @@ class _Neighbours:
     """By UID."""
     ruled: Mapping[str, Pod]
     """Those with rules."""
-    repelling: frozenset[tuple[_Group, str, str]]
-    """See `_repelling`."""
+    kept_away: Mapping[tuple[str, str], list[str]]
+    """See `_kept_away`."""
 
     @property
     def rules(self) -> Rules:
         placed, present = self._placed
-        groups = _Groups(tuple(self._keys_of))
+        groups, kept = _Groups(tuple(self._ruling)), self._kept
         return Rules(
             of={uid: self._of(pod) for uid, pod in self.ruled.items()},
-            groups={uid: found for uid, pod in self.waiting.items() if (found := groups.of(pod))},
+            groups={
+                uid: found for uid, pod in self.waiting.items() if (found := groups.of(pod) | kept.get(uid, _NO_GROUPS))
+            },
             nodes=self._nodes,
             shapes=self._shapes,
             placed=placed,
             present=present,
-            kept_from=frozenset((self._numbers[group], key, domain) for group, key, domain in self.repelling),
+            kept_from=frozenset((number, *place) for number, place in enumerate(self.kept_away, len(self._ruling))),
             uncounted=self._uncounted,
         )
 
     @cached_property
     def _numbers(self) -> Mapping[_Group, int]:
         """The groups as in the Rules."""
-        return {group: number for number, group in enumerate(self._keys_of)}
+        return {group: number for number, group in enumerate(self._ruling)}
+
+    @property
+    def _kept(self) -> Mapping[str, frozenset[int]]:
+        """By UID, groups of those that are kept from each domain; their numbers come after."""
+        found = defaultdict[str, list[int]](list)
+        for number, uids in enumerate(self.kept_away.values(), len(self._ruling)):
+            for uid in uids:
+                found[uid].append(number)
+        return {uid: frozenset(numbers) for uid, numbers in found.items()}
 
     def _of(self, pod: Pod) -> tuple[Rule, ...]:
         return tuple(
@@ -269,16 +332,8 @@ class _Neighbours:
         return {group: frozenset(keys) for group, keys in keys_of.items()}
 
     @cached_property
-    def _keys_of(self) -> Mapping[_Group, frozenset[str]]:
-        """As `_ruling`, and after those the groups that are kept away."""
-        keys_of = defaultdict[_Group, frozenset[str]](frozenset, self._ruling)
-        for group, key, _ in self.repelling:
-            keys_of[group] |= {key}
-        return keys_of
-
-    @cached_property
     def _keys(self) -> frozenset[str]:
-        return frozenset[str]().union(*self._keys_of.values())
+        return frozenset(key for key, _ in self.kept_away).union(*self._ruling.values())
 
     def _gang(self, pod: Pod) -> Iterator[tuple[_Group, str]]:
         """The gangs of the pod whose pods are together, with the labels."""
@@ -302,7 +357,7 @@ class _Neighbours:
         def counts_on(counted: SpreadNodes, name: str) -> bool:
             return counted.has(by_name[name])
 
-        ruling, keys_of = tuple(self._ruling), tuple(self._keys_of.values())
+        ruling, keys_of = tuple(self._ruling), tuple(self._ruling.values())
         for name, numbers in self._groups_on_nodes(_Groups(ruling)):
             if numbers and (node := by_name.get(name)) is not None:
                 for number in numbers:
