@@ -45,6 +45,11 @@ def a_pod(
         (a_pod({"imagePullSecrets": ["registry"]}), "must be a list of objects"),
         (a_pod(metadata={"labels": {"team": "a b"}}), "team: a b"),
         (a_pod(metadata={"annotations": {"a key": "b"}}), "a key"),
+        (a_pod(metadata={"annotations": {"team": 1}}), "metadata.annotations: team: 1 is no string"),
+        (a_pod({"nodeSelector": {"team": True}}), "spec.nodeSelector: team: True is no string"),
+        (a_pod(env=[{"name": "PORT", "value": 8000}]), "PORT: 8000 is no string"),
+        (a_pod(args=["--port", 8000]), "args: 8000 is no string"),
+        (a_pod(command=["serve", True]), "command: True is no string"),
         (a_pod(env=[{"name": "A=B", "value": "c"}]), "A=B"),
         (a_pod(env=[{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s"}}}]), "needs a key"),
         (a_pod(env=[{"name": "A", "valueFrom": {}}]), "one source"),
@@ -86,6 +91,7 @@ def test_what_the_cluster_accepts_is_accepted() -> None:
         "imagePullSecrets": [{"name": "registry"}],
         "initContainers": [{"name": "download", "image": "own:1", "restartPolicy": "Always"}],
         "volumes": [{"name": "models", "emptyDir": {}}],
+        "nodeSelector": {"disk": "ssd", "empty": ""},
         "tolerations": [
             {"operator": "Exists"},
             {"key": "a", "value": "b"},
@@ -99,6 +105,8 @@ def test_what_the_cluster_accepts_is_accepted() -> None:
             {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
             {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
         ],
+        "command": ["serve"],
+        "args": ["--port", "8000"],
         "volumeMounts": [{"name": "models", "mountPath": "/m"}],
         "resources": {
             "requests": {"cpu": "100m", "memory": "1Gi", "example.com/x": 1},

@@ -75,6 +75,20 @@ def _metadata(template: Mapping[str, Any]) -> Iterator[str]:
             yield f"metadata.annotations: {key!r} is no key"
 
 
+def _texts(template: Mapping[str, Any]) -> Iterator[str]:
+    """Values that are strings for the apiserver, and that YAML reads as numbers and booleans without quotes."""
+    maps = ("metadata.annotations", "spec.nodeSelector")
+    texts = [(f"{path}: {key}", value) for path in maps for key, value in section(template, *path.split(".")).items()]
+    for path, container in _containers(template):
+        texts += [(f"{path}.env: {each.get('name')}", each.get("value")) for each in objects_of(container.get("env"))]
+        for field in ("command", "args"):
+            given = container.get(field)
+            texts += [(f"{path}.{field}", value) for value in (given if isinstance(given, list) else ())]
+    for path, value in texts:
+        if value is not None and not isinstance(value, str):
+            yield f"{path}: {value!r} is no string: put it in quotes"
+
+
 def _shapes(template: Mapping[str, Any]) -> Iterator[str]:
     spec = section(template, "spec")
     places = [(f"spec.{name}", spec.get(name)) for name in _LISTS]
@@ -195,6 +209,7 @@ def _amounts(name: str, request: Any, limit: Any) -> str:
 
 _CHECKS: Final[tuple[Callable[[Mapping[str, Any]], Iterator[str]], ...]] = (
     _metadata,
+    _texts,
     _shapes,
     _names,
     _names_of_containers,
