@@ -296,8 +296,12 @@ def workspaces(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
 
 @pytest.fixture(scope="module")
 def plain(cluster: Kube) -> dict[str, Any]:
-    """The default rules, with existing nodes."""
-    return declare(cluster, nodeAutoProvisioning="disabled", policies=DENY)
+    """The default rules, with existing nodes. The apiserver takes up each policy by itself."""
+    found = declare(cluster, nodeAutoProvisioning="disabled", policies=DENY)
+    selector = {"matchLabels": {"kaito.sh/a": "b"}}
+    wrong = a_node_pool(spec__disruption__consolidateAfter="0s"), a_kaito_workspace(resource__labelSelector=selector)
+    await_condition(lambda: all(refused(cluster, each) for each in wrong), 60, "policies of each kind are in effect")
+    return found
 
 
 @pytest.mark.parametrize("objects", [pods, capacity_pods, node_pools, workspaces])
