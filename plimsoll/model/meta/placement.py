@@ -86,6 +86,16 @@ class Placement:
             return ANYWHERE
         return _shared(json.dumps(stated, sort_keys=True))
 
+    @property
+    def conditions(self) -> int:
+        """How many conditions, with their values, it has."""
+        terms = (*self.affinity, *(term for _, term in self.preferred))
+        return (
+            len(self.node_selector)
+            + len(self.tolerations)
+            + sum(1 + len(each.values) for term in terms for each in term)
+        )
+
     def allows(self, labels: Mapping[str, str], name: str = "") -> bool:
         """Whether a node with these labels and that name may run the pod, except for taints."""
         if any(labels.get(key) != value for key, value in self.node_selector):

@@ -30,7 +30,7 @@ from plimsoll.model.api import EnvironmentSpec, barred_from
 from plimsoll.model.cluster import VENDOR_RESOURCES, Pod
 from plimsoll.model.dra import DeviceClass
 from plimsoll.model.kai import NODE_POOL_LABEL, POD_GROUP_NAME, NodePoolLabel, PodGroup, group_key
-from plimsoll.model.meta import NodeRequirement, Placement
+from plimsoll.model.meta import ANYWHERE, NodeRequirement, Placement
 from plimsoll.plan.classes.demand_class import DemandClass
 from plimsoll.plan.classes.gang import gang_key, gang_levels
 from plimsoll.plan.classes.refusal import Refusal, RefusalReason
@@ -38,6 +38,12 @@ from plimsoll.plan.classes.refusal import Refusal, RefusalReason
 REQUESTED_DRIVERS: Final = "karpenter.sh/requested-dra-drivers"
 """Annotation of the NodeClaims that Karpenter makes for claims where it plans these (`--ignore-dra-requests=false`)."""
 CLAIMS_HINT: Final = "set demand.claims to plan, and let Karpenter ignore claims, if Plimsoll is to plan them"
+_MOST_CONDITIONS: Final = 1_000
+"""Conditions on nodes, with their values, of a pod that is planned for: each is compared with each node."""
+_TOO_MANY: Final = RequestRefusal(
+    f"its node selector, node affinity and tolerations have more than {_MOST_CONDITIONS} conditions and values",
+    "name fewer, such as by a label that these nodes have in common",
+)
 PodGroups = Mapping[tuple[str, str], PodGroup]
 """By (namespace, name)."""
 
@@ -239,6 +245,8 @@ class Classes:
     def _class_for(self, pod: Pod, environment: EnvironmentSpec) -> DemandClass:
         """The pod's class. Its queue is that of its PodGroup, which KAI never changes, else the one that KAI will
         use; its nodes are those that KAI's scheduler of its node pool sees."""
+        if pod.placement.conditions > _MOST_CONDITIONS:  # it is refused, whatever its class
+            return DemandClass(ANYWHERE, scheduler=pod.scheduler_name)
         group = self._groups.get(group_key(pod)) if self._groups else None
         placement = placed_in_shard(pod, group, environment, sharded=self.sharded)
         if environment.access:
@@ -304,6 +312,8 @@ def _read(pod: Pod, environment: EnvironmentSpec, known: KnownParts, claims_why:
         return ShareRefusal.of(pod, request.refusal)
     if request.share is None:
         return None
+    if pod.placement.conditions > _MOST_CONDITIONS:
+        return ShareRefusal.of(pod, _TOO_MANY)
     if request.share.claims and claims_why:
         return ShareRefusal.of(pod, RequestRefusal(f"claims {request.share}, {claims_why}", CLAIMS_HINT, True))
     return PodShare(pod, request.share)
