@@ -5,10 +5,7 @@ KAI must find no place for them either. A pod that KAI evicts to place others is
 create it again.
 """
 
-import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -22,7 +19,7 @@ from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.demand.environment import add_pool, gated, triggers
-from tests.e2e.kai.workloads import CASE, Placed, a_queue, assert_unschedulable, pod_group, share
+from tests.e2e.kai.workloads import CASE, Placed, a_queue, assert_unschedulable, pod_group, said_by, share
 
 pytestmark = pytest.mark.e2e
 
@@ -119,10 +116,7 @@ def build(cluster: Kube, sandbox: Sandbox, clusters: list[RandomCluster]) -> Non
 
 def refused(sandbox: Sandbox) -> set[str]:
     """Names of the pods that `plimsoll demand` says why they get nothing."""
-    command = [sys.executable, "-m", "plimsoll", "demand", "--output", "json"]
-    done = subprocess.run(command, env={**os.environ, **sandbox.environ()}, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 2), done.stderr
-    demands: list[dict[str, Any]] = json.loads(done.stdout)["demands"]
+    demands: list[dict[str, Any]] = said_by(sandbox, "demand", codes=(0, 2))["demands"]
     return {pod["name"] for each in demands for pod in each["pods"] if pod["uid"] in each["refused"]}
 
 

@@ -1,9 +1,7 @@
 """Node pools of KAI, each with a scheduler of its own: nodes, queues and pods of one are never those of another."""
 
-import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +15,7 @@ from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube, Manifest
 from tests.e2e.demand.environment import add_pool, gated, triggers
-from tests.e2e.kai.workloads import DEFAULT_QUEUE, NAMESPACE, Placed, a_queue, gpus_of, pod_group, share
+from tests.e2e.kai.workloads import DEFAULT_QUEUE, NAMESPACE, Placed, a_queue, gpus_of, pod_group, said_by, share
 
 pytestmark = pytest.mark.e2e
 
@@ -87,10 +85,7 @@ def told(cluster: Kube, pod: str) -> list[str]:
 
 def allocated(sandbox: Sandbox) -> dict[str, float]:
     """GPUs of `plimsoll queues`, by leaf queue."""
-    command = [sys.executable, "-m", "plimsoll", "queues", "--output", "json"]
-    environ = {**os.environ, **sandbox.environ()}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
-    queues: list[dict[str, Any]] = json.loads(done.stdout)["queues"]
+    queues: list[dict[str, Any]] = said_by(sandbox, "queues")["queues"]
     return {each["name"]: each["gpu"]["allocated"] for each in queues if each["leaf"] and each["gpu"]["allocated"]}
 
 

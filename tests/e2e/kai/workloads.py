@@ -198,12 +198,18 @@ def _groups(pods: Iterable[Manifest]) -> dict[str, frozenset[str]]:
     return {group: frozenset(names) for group, names in found.items()}
 
 
+def said_by(sandbox: Sandbox, command: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
+    """The document of a command of plimsoll."""
+    words = [sys.executable, "-m", "plimsoll", command, "--output", "json"]
+    done = subprocess.run(words, env={**os.environ, **sandbox.environ()}, capture_output=True, text=True, check=False)
+    assert done.returncode in codes, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
 def gpus_of(sandbox: Sandbox) -> dict[str, frozenset[str]]:
     """The GPU groups of `plimsoll gpus`, with the pods of each; asserts that it finds no discrepancy."""
-    command = [sys.executable, "-m", "plimsoll", "gpus", "--output", "json"]
-    environ = {**os.environ, **sandbox.environ()}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
-    accounts: list[dict[str, Any]] = json.loads(done.stdout)["nodes"]
+    accounts: list[dict[str, Any]] = said_by(sandbox, "gpus")["nodes"]
     assert [each["discrepancies"] for each in accounts] == [[]] * len(accounts)
     return {group["name"]: frozenset(group["pods"]) for each in accounts for group in each["groups"]}
 
