@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -21,6 +21,7 @@ pytest.importorskip("ensurepip", reason="Python makes no virtual environments: i
 pytestmark = pytest.mark.e2e
 _SECONDS = 400
 EXAMPLES = CHECKOUT / "examples"
+CACHE = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
 PARTS = ("pulumi", "pulumi-language-python", "pulumi-kubernetes")
 
 
@@ -34,8 +35,7 @@ class Newcomer:
         self, *command: str | Path, codes: tuple[int, ...] = (0,), environ: Mapping[str, str] = MappingProxyType({})
     ) -> str:
         """Standard output; with standard error in the message where the exit code is another."""
-        cache = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-        caches = {"UV_CACHE_DIR": f"{cache}/uv", "PIP_CACHE_DIR": f"{cache}/pip"} | {
+        caches = {"UV_CACHE_DIR": f"{CACHE}/uv", "PIP_CACHE_DIR": f"{CACHE}/pip"} | {
             name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))
         }
         system = {"HOME": str(self.folder), "LANG": "C.UTF-8", "UV_SYSTEM_CERTS": "1", **caches, **environ}
@@ -155,3 +155,84 @@ def test_the_project_is_previewed_with_its_own_packages(
     preview = newcomer.run(*command, "preview", "--stack", stack, environ=pulumi)
     assert f"plimsoll:index:{stack.title()}" in preview
     assert re.search(r"\+ \d+ to create", preview)
+
+
+PODS = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: half
+  namespace: inference
+  labels: {kai.scheduler/queue: inference}
+  annotations: {gpu-fraction: "0.5"}
+spec:
+  schedulerName: kai-scheduler
+  schedulingGates: [{name: plimsoll.dev/capacity}]
+  tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+  containers: [{name: main, image: registry.k8s.io/pause:3.9}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: typo, namespace: inference, annotations: {gpu-fraction: half}}
+spec:
+  schedulerName: kai-scheduler
+  schedulingGates: [{name: plimsoll.dev/capacity}]
+  containers: [{name: main, image: registry.k8s.io/pause:3.9}]
+"""
+NEW = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: more, namespace: inference}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: more}}
+  template:
+    metadata:
+      labels: {app: more, kai.scheduler/queue: inference}
+      annotations: {gpu-fraction: "0.9"}
+    spec:
+      schedulerName: kai-scheduler
+      tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+      containers: [{name: main, image: registry.k8s.io/pause:3.9}]
+"""
+
+
+@pytest.fixture
+def cluster(newcomer: Newcomer, project: Path, wheel: Path) -> Iterator[Mapping[str, str]]:
+    """A sandbox that the wheel starts, and a project for it; variables of its user. The parts of the sandbox are those
+    of the cache."""
+    python = project / ".venv" / "bin" / "python"
+    newcomer.run(project / ".venv/bin/plimsoll", "init", "live", "--on", "sandbox", "--wheel", wheel)
+    newcomer.run("bash", "-c", f"cd live && uv pip install --quiet --python {python} --requirement requirements.txt")
+    environ = {
+        "PATH": str(python.parent),
+        "PLIMSOLL_HOME": str(newcomer.folder / "sandboxes"),
+        "XDG_CACHE_HOME": CACHE,
+        "GOGC": "300",
+    }
+    newcomer.run("plimsoll", "sandbox", "up", environ=environ)
+    yield environ
+    newcomer.run("plimsoll", "sandbox", "down", environ=environ)
+
+
+def test_from_the_wheel_to_a_cluster_and_answers(newcomer: Newcomer, cluster: Mapping[str, str]) -> None:
+    """Both stacks, then audit, why and diff on a real apiserver."""
+
+    def run(script: str, *codes: int) -> str:
+        selected = 'eval "$(plimsoll sandbox env)"'
+        return newcomer.run("bash", "-euc", f"{selected}\n{script}", codes=codes or (0,), environ=cluster)
+
+    for stack in ("foundation", "environment"):
+        run(f"cd live; pulumi stack init {stack}; pulumi up --yes --stack {stack}")
+    for name, manifests in (("pods", PODS), ("new", NEW)):
+        (newcomer.folder / f"{name}.yaml").write_text(manifests)
+    run("kubectl apply --filename pods.yaml")
+    audited = json.loads(run("plimsoll audit --output json"))
+    assert audited["sections"]["Pods without capacity"]["count"] == 1
+    assert audited["sections"]["What Plimsoll would do"]["count"], "a node for the other"
+    typo = json.loads(run("plimsoll why pod inference/typo --output json", 2))
+    assert (typo["state"], typo["reason"]) == ("Blocked", "Unreadable")
+    half = json.loads(run("plimsoll why pod inference/half --output json"))
+    assert half["state"] == "Waiting", "a node is to be requested"
+    compared = json.loads(run("plimsoll diff new.yaml --against cluster --output json"))
+    assert compared["after"]["nodes"] > compared["before"]["nodes"]
