@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
@@ -9,8 +11,11 @@ from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.webhooks import webhook_in_force
 from tests.e2e.demand.environment import (
+    CLAIM,
     EIGHT_GPUS,
+    NAMESPACE,
     UNDER_WAY,
     add_pool,
     add_shares,
@@ -24,6 +29,7 @@ from tests.e2e.demand.environment import (
     remove_shares,
     sell_out,
     supply_again,
+    triggers,
 )
 
 pytestmark = pytest.mark.e2e
@@ -99,6 +105,47 @@ def test_requests_expire_and_deleted_demand_leaves_no_objects(
         remove_shares(cluster, ["brief"])
         await_condition(lambda: len(demands(cluster, "Completed")) == 2, 60)
         await_condition(lambda: not asked(cluster, provisioner), 60, "nothing is left")
+
+
+def test_a_node_claim_that_comes_after_its_request_says_whose_it_is(
+    cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """An admission webhook holds the NodeClaim that Karpenter creates until the trigger pod is withdrawn, for the 30 s
+    that the apiserver waits at most."""
+    begun, withdrawn = Event(), Event()
+
+    def hold(request: dict[str, Any]) -> dict[str, Any]:
+        begun.set()
+        withdrawn.wait(30)
+        return {"allowed": True}
+
+    of_pool = "object.metadata.labels[?'karpenter.sh/nodepool'].orValue('') == 'fleeting'"
+    rules = [
+        {"apiGroups": ["karpenter.sh"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["nodeclaims"]}
+    ]
+    fields = {
+        "failurePolicy": "Ignore",
+        "timeoutSeconds": 30,
+        "matchConditions": [{"name": "of-the-pool", "expression": of_pool}],
+    }
+    declare_demand(cluster, "trigger-pod")
+    add_pool(cluster, "fleeting", EIGHT_GPUS, tier="fleeting")
+    with (
+        webhook_in_force(demand_sandbox, cluster, hold, "held", rules, **fields),
+        controller(demand_sandbox, tmp_path),
+    ):
+        add_shares(cluster, ["fleeting"], tier="fleeting")
+        await_condition(begun.is_set, 120, "Karpenter creates a NodeClaim")
+        remove_shares(cluster, ["fleeting"])
+        await_condition(lambda: not triggers(cluster), 120, "the request is withdrawn")
+        withdrawn.set()
+        await_condition(lambda: _owners(cluster, "fleeting") == [NAMESPACE], 120, "the NodeClaim says whose it is")
+
+
+def _owners(cluster: Kube, pool: str) -> list[str | None]:
+    """For whom the NodeClaims of a NodePool are."""
+    claims = cluster.list(*CLAIM, selector=f"karpenter.sh/nodepool={pool}")
+    return [each["metadata"]["labels"].get("plimsoll.dev/owner-namespace") for each in claims]
 
 
 def _attempts(cluster: Kube, provisioner: str) -> set[str]:

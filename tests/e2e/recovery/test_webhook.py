@@ -1,32 +1,28 @@
 """A real admission webhook of somebody else refuses every second write of NodeClaims and workloads, and answers some
 too late: what is declared is there in the end, once, and everything is removed in the end."""
 
-import base64
-import json
-import ssl
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plimsoll.sandbox import AUTHORITY, CERTIFICATE, KEY, Sandbox
+from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.chaos.changes import API, CLAIM, NAMESPACE, claims_of, workspace
 from tests.e2e.cluster.conditions import is_ready
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.webhooks import webhook_in_force
 
 pytestmark = pytest.mark.e2e
 
 LONG = 240
 """Seconds: a controller starts, and refused writes are tried again later and later."""
-WEBHOOK = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "half")
 PATIENCE = 3
 """Seconds that the apiserver waits for an answer."""
 CONTROLLER = "system:serviceaccount:plimsoll-system:plimsoll"
@@ -56,36 +52,7 @@ class Webhook:
         if late:
             time.sleep(PATIENCE + 1)
         status = {"message": "every second one is refused"}
-        return {"uid": request["uid"], "allowed": not refused, "status": status}
-
-
-@contextmanager
-def serving(webhook: Webhook, certificates: Path) -> Iterator[int]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            body = json.dumps({**review, "response": webhook.answer(review["request"])}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates / CERTIFICATE, certificates / KEY)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        return {"allowed": not refused, "status": status}
 
 
 @pytest.fixture
@@ -97,7 +64,7 @@ def cluster(recovery_sandbox: Sandbox) -> Iterator[Kube]:
 @pytest.fixture
 def webhook(recovery_sandbox: Sandbox, cluster: Kube) -> Iterator[Webhook]:
     """In force for the controller's account."""
-    webhook, certificates = Webhook(), recovery_sandbox.folder.certificates
+    webhook = Webhook()
     kinds = {"karpenter.sh": "nodeclaims", "apps": "deployments"}
     rules = [
         {
@@ -108,22 +75,10 @@ def webhook(recovery_sandbox: Sandbox, cluster: Kube) -> Iterator[Webhook]:
         }
         for group, plural in kinds.items()
     ]
-    with serving(webhook, certificates) as port:
-        authority = base64.b64encode((certificates / AUTHORITY).read_bytes()).decode()
-        hook = {
-            "name": "half.example.com",
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "failurePolicy": "Fail",
-            "timeoutSeconds": PATIENCE,
-            "clientConfig": {"url": f"https://127.0.0.1:{port}/", "caBundle": authority},
-            "rules": rules,
-            "matchConditions": [{"name": "controller", "expression": f"request.userInfo.username == '{CONTROLLER}'"}],
-        }
-        metadata = {"name": WEBHOOK[2]}
-        cluster.apply({"apiVersion": WEBHOOK[0], "kind": WEBHOOK[1], "metadata": metadata, "webhooks": [hook]})
+    conditions = [{"name": "controller", "expression": f"request.userInfo.username == '{CONTROLLER}'"}]
+    fields = {"failurePolicy": "Fail", "timeoutSeconds": PATIENCE, "matchConditions": conditions}
+    with webhook_in_force(recovery_sandbox, cluster, webhook.answer, "half", rules, **fields):
         yield webhook
-        cluster.delete(*WEBHOOK)
 
 
 def test_half_of_the_writes_are_refused(
