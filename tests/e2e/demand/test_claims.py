@@ -1,12 +1,16 @@
 """Pods that claim GPUs (Dynamic Resource Allocation), from no nodes: Karpenter ignores claims, Plimsoll requests nodes,
 the driver publishes their devices, and the scheduler allocates them and binds the pods."""
 
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from demo.stage import Stage, declare
 from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model.api import CAPACITY_GATE
 from plimsoll.sandbox import Sandbox
@@ -15,6 +19,8 @@ from tests.claims.objects import MIG, a_mig_class, a_slice_of, a_template
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.dra_driver import DRIVER, Devices, dra_driver
 from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.restoring import process_of
+from tests.e2e.cluster.sandboxes import up_sandbox
 from tests.e2e.demand.environment import (
     API,
     CLAIM,
@@ -145,6 +151,10 @@ def bound(cluster: Kube) -> list[str]:
     ]
 
 
+def _bound_are(cluster: Kube, replicas: int) -> bool:
+    return len(bound(cluster)) == replicas
+
+
 def learned(cluster: Kube, pool: str = "claimed") -> dict[str, Any]:
     profile = cluster.get(API, "NodeProfile", f"{pool}.{TYPE}") or {}
     found: dict[str, Any] = profile.get("status", {}).get("learned", {}).get("claimDevices", {})
@@ -186,6 +196,58 @@ def test_pods_with_claims_get_nodes_from_zero_and_again_from_what_was_learned(
         await_condition(lambda: not triggers(cluster), 60, "the triggers go")
         assert len(claims_of(cluster, "claimed")) == 1
         await_condition(lambda: not demands(cluster, "Pending", "Scheduled"), 60, "no demand is left")
+
+
+@contextmanager
+def karpenter_plans_claims(sandbox: Sandbox, log: Path) -> Iterator[None]:
+    """The sandbox's Karpenter, with `IGNORE_DRA_REQUESTS=false`."""
+    ignoring = process_of(sandbox, "karpenter")
+    command, environ = ignoring.cmdline(), ignoring.environ()
+    ignoring.terminate()
+    ignoring.wait(timeout=60)
+    environ["IGNORE_DRA_REQUESTS"] = "false"
+    with log.open("wb") as output:
+        running = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    try:
+        yield
+    finally:
+        running.terminate()
+        running.wait(timeout=60)
+
+
+@pytest.fixture
+def own_sandbox(sandbox_home: Path, tmp_path: Path) -> Iterator[Sandbox]:
+    """Without its Karpenter at the end."""
+    for sandbox in up_sandbox("planned-claims", karpenter=True):
+        declare(Stage.on(sandbox, tmp_path), "sandbox-nap")
+        yield sandbox
+
+
+def test_karpenter_that_plans_claims_adds_no_second_node(
+    kube: Callable[..., Kube], own_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """Karpenter sees the devices of existing nodes. KWOK's types have no templates of slices, so that the first node of
+    each is requested by Plimsoll."""
+    cluster, log = kube(own_sandbox), tmp_path / "karpenter.log"
+    cluster.delete(API, "Workspace", "chat", "inference")
+    declare_demand(cluster, "trigger-pod")
+    declare_class(cluster)
+    declare_template(cluster, "one", 1)
+    add_open_pool(cluster, "claimed", TYPE)
+    declare_devices(cluster)
+    with (
+        karpenter_plans_claims(own_sandbox, log),
+        dra_driver(own_sandbox.kubeconfig, {TYPE: L4}),
+        controller(own_sandbox, tmp_path),
+    ):
+        for replicas, nodes in ((5, 2), (8, 2), (9, 3)):
+            deploy(cluster, replicas)
+            await_condition(partial(_bound_are, cluster, replicas), 120, "the scheduler allocates and binds")
+            await_condition(lambda: not triggers(cluster), 120, "the triggers go")
+            await_condition(lambda: not claims_of(cluster, "look"), 120, "that of the last look is gone")
+            await_another_look(cluster)
+            assert len(claims_of(cluster, "claimed")) == nodes
+    assert "not yet supported" not in log.read_text(), "it does not ignore claims"
 
 
 def take(cluster: Kube, name: str, **limits: str) -> None:
