@@ -11,6 +11,7 @@ from plimsoll.kube import RequestError
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.admission.objects import prepare_admission
+from tests.e2e.cluster.environments import declare_without_workspaces
 from tests.e2e.cluster.kinds import define_karpenter_kinds
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.nodes import bring_nodes
@@ -113,7 +114,7 @@ def claims_sandbox(sandbox_home: Path) -> Iterator[Sandbox]:
 def demand_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A cluster with Karpenter and an environment without Workspaces, for tests of demand."""
     for sandbox in up_sandbox("demand", karpenter=True):
-        _declare_environment(sandbox, tmp_path_factory.mktemp("demand"))
+        declare_without_workspaces(sandbox, tmp_path_factory.mktemp("demand"))
         yield sandbox
 
 
@@ -121,7 +122,7 @@ def demand_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory)
 def kai_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """As `demand_sandbox`, with the KAI Scheduler."""
     for sandbox in up_sandbox("kai", karpenter=True, kai=True):
-        _declare_environment(sandbox, tmp_path_factory.mktemp("kai"))
+        declare_without_workspaces(sandbox, tmp_path_factory.mktemp("kai"))
         yield sandbox
 
 
@@ -129,7 +130,7 @@ def kai_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) ->
 def audited_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """As `demand_sandbox`, with LeaderWorkerSet and an audit log of the apiserver. Its tests leave no Workspaces."""
     for sandbox in up_sandbox("audited", karpenter=True, lws=True, audit=True):
-        _declare_environment(sandbox, tmp_path_factory.mktemp("audited"))
+        declare_without_workspaces(sandbox, tmp_path_factory.mktemp("audited"))
         yield sandbox
 
 
@@ -138,14 +139,8 @@ def recovery_sandbox(sandbox_home: Path, tmp_path_factory: pytest.TempPathFactor
     """As `demand_sandbox`, for tests that stop its control plane and delete its definitions. They leave no
     Workspaces."""
     for sandbox in up_sandbox("recovery", karpenter=True):
-        _declare_environment(sandbox, tmp_path_factory.mktemp("recovery"))
+        declare_without_workspaces(sandbox, tmp_path_factory.mktemp("recovery"))
         yield sandbox
-
-
-def _declare_environment(sandbox: Sandbox, folder: Path) -> None:
-    declare(Stage.on(sandbox, folder), "sandbox-nap")
-    with closing(Kube(sandbox.kubeconfig)) as cluster:
-        cluster.delete("plimsoll.dev/v1alpha1", "Workspace", "chat", "inference")
 
 
 @pytest.fixture(scope="session")

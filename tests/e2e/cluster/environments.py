@@ -1,7 +1,11 @@
-"""Changes of Environments that a controller has seen."""
+"""Environments that are declared, and changes of them that a controller has seen."""
 
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+from demo.stage import Stage, declare
+from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube
 
@@ -19,3 +23,10 @@ def change_environment(cluster: Kube, name: str, **spec: Any) -> None:
         return bool(status.get("observedGeneration", 0) >= generation)
 
     await_condition(seen, 60, f"the controller has seen {spec}")
+
+
+def declare_without_workspaces(sandbox: Sandbox, folder: Path) -> None:
+    """The environment `sandbox-nap`, by `pulumi up`, and no Workspace."""
+    declare(Stage.on(sandbox, folder), "sandbox-nap")
+    with closing(Kube(sandbox.kubeconfig)) as cluster:
+        cluster.delete(API, "Workspace", "chat", "inference")

@@ -1,16 +1,14 @@
 """Pods that claim GPUs (Dynamic Resource Allocation), from no nodes: Karpenter ignores claims, Plimsoll requests nodes,
 the driver publishes their devices, and the scheduler allocates them and binds the pods."""
 
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from demo.stage import Stage, declare
 from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model.api import CAPACITY_GATE
 from plimsoll.sandbox import Sandbox
@@ -18,7 +16,9 @@ from tests.awaiting import await_condition
 from tests.claims.objects import MIG, a_mig_class, a_slice_of, a_template
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.dra_driver import DRIVER, Devices, dra_driver
+from tests.e2e.cluster.environments import declare_without_workspaces
 from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.program import program
 from tests.e2e.cluster.restoring import process_of
 from tests.e2e.cluster.sandboxes import up_sandbox
 from tests.e2e.demand.environment import (
@@ -198,28 +198,20 @@ def test_pods_with_claims_get_nodes_from_zero_and_again_from_what_was_learned(
         await_condition(lambda: not demands(cluster, "Pending", "Scheduled"), 60, "no demand is left")
 
 
-@contextmanager
-def karpenter_plans_claims(sandbox: Sandbox, log: Path) -> Iterator[None]:
+def karpenter_plans_claims(sandbox: Sandbox, log: Path) -> AbstractContextManager[None]:
     """The sandbox's Karpenter, with `IGNORE_DRA_REQUESTS=false`."""
     ignoring = process_of(sandbox, "karpenter")
     command, environ = ignoring.cmdline(), ignoring.environ()
     ignoring.terminate()
     ignoring.wait(timeout=60)
-    environ["IGNORE_DRA_REQUESTS"] = "false"
-    with log.open("wb") as output:
-        running = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-    try:
-        yield
-    finally:
-        running.terminate()
-        running.wait(timeout=60)
+    return program(command, {**environ, "IGNORE_DRA_REQUESTS": "false"}, log)
 
 
 @pytest.fixture
 def own_sandbox(sandbox_home: Path, tmp_path: Path) -> Iterator[Sandbox]:
     """Without its Karpenter at the end."""
     for sandbox in up_sandbox("planned-claims", karpenter=True):
-        declare(Stage.on(sandbox, tmp_path), "sandbox-nap")
+        declare_without_workspaces(sandbox, tmp_path)
         yield sandbox
 
 
@@ -229,7 +221,6 @@ def test_karpenter_that_plans_claims_adds_no_second_node(
     """Karpenter sees the devices of existing nodes. KWOK's types have no templates of slices, so that the first node of
     each is requested by Plimsoll."""
     cluster, log = kube(own_sandbox), tmp_path / "karpenter.log"
-    cluster.delete(API, "Workspace", "chat", "inference")
     declare_demand(cluster, "trigger-pod")
     declare_class(cluster)
     declare_template(cluster, "one", 1)

@@ -1,9 +1,7 @@
 """Node pools of KAI, each with a scheduler of its own: nodes, queues and pods of one are never those of another."""
 
 import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube, Manifest
+from tests.e2e.cluster.program import program
 from tests.e2e.demand.environment import add_pool, gated, triggers
 from tests.e2e.kai.workloads import DEFAULT_QUEUE, NAMESPACE, Placed, a_queue, gpus_of, pod_group, said_by, share
 
@@ -25,19 +24,12 @@ A10G_1, LIMIT, LIMITED = "g5.xlarge", 2, "OverLimit"
 """One A10G; GPUs of the queue of a shard; KAI's reason beyond these."""
 
 
-@contextmanager
-def scheduler(sandbox: Sandbox, shard: str, folder: Path) -> Iterator[None]:
+def scheduler(sandbox: Sandbox, shard: str, folder: Path) -> AbstractContextManager[None]:
     """KAI's scheduler of a SchedulingShard, with the flags of KAI's operator."""
     listening = ("--listen-address=127.0.0.1:0", "--plugin-server-port=-1")
     command = [str(sandbox.folder.bin() / "kai"), "scheduler", f"--partition-label-value={shard}", *listening]
     environ = {**os.environ, "KUBECONFIG": str(sandbox.folder.kubeconfig("kai-scheduler")), "TMPDIR": str(folder)}
-    with (folder / f"scheduler-{shard}.log").open("wb") as log:
-        running = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    try:
-        yield
-    finally:
-        running.terminate()
-        running.wait(timeout=30)
+    return program(command, environ, folder / f"scheduler-{shard}.log")
 
 
 def labels_of(shard: str) -> dict[str, str]:
