@@ -64,7 +64,8 @@ class DraDriver:
                 each["metadata"]["ownerReferences"] = [_owner(node)]
                 self._cluster.apply(each)
             return
-        for each in slices_of(node, devices._replace(number=devices.number + 1), generation=1):
+        *older, _ = slices_of(node, devices._replace(number=devices.number + 1), generation=1)
+        for each in older:
             self._cluster.apply(each)
         for each in slices_of(node, devices, generation=2):
             self._cluster.apply(each)
