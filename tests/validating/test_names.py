@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from plimsoll.model import Reason
+from plimsoll.labels import as_label_value
+from plimsoll.model import InvalidObject, Reason
 from plimsoll.model.api import Workspace
 from plimsoll.plan import plan, validate
-from tests.builders import NC24, a_snapshot, a_workspace
+from tests.builders import NC24, a_claim, a_snapshot, a_workspace
 from tests.planning.cluster import after, launched
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -90,3 +91,24 @@ def test_a_name_belongs_to_the_running_workspace() -> None:
         each for each in validate(snapshot.model_copy(update={"workspaces": (grown, numbered)})) if not each.accepted
     ]
     assert verdict.workspace.name == "chat" and "set inference.replicas to at most 2" in verdict.message
+
+
+LONG = "b" * 100
+
+
+@pytest.mark.parametrize("inference", [True, False])
+def test_a_name_that_labels_cannot_have_takes_no_nodes_of_another_workspace(inference: bool) -> None:
+    """The form of the long name as a label is the other's name: each round deleted its node, and created it again."""
+    long = wanting(LONG, uid="long", inference=inference)
+    other = wanting(as_label_value(LONG), LATER, uid="other")
+    node = a_claim("node", other, ready=True, node="n1")
+    for workspaces in ((long, other), (other, long)):
+        snapshot = a_snapshot(*workspaces, node, nap=True)
+        verdicts = validate(snapshot)
+        assert {each.workspace.name: each.accepted for each in verdicts} == {LONG: False, other.name: True}
+        found = plan(snapshot, verdicts, NOW)
+        assert not [each.manifest for each in found.creations if each.manifest["kind"] == "NodeClaim"]
+        assert not found.deletions
+    invalid = InvalidObject(ref=other.ref, message="it is invalid")
+    snapshot = a_snapshot(long, nap=True).model_copy(update={"invalid_workspaces": (invalid,)})
+    assert not any(each.accepted for each in validate(snapshot))

@@ -57,10 +57,10 @@ class PodClaims:
         in_queue = sum(each.request.gpus_in_queue for each in own if each is not None)
         if pod.node_name:
             held = sum(self._held(pod, each) for each in own)
-            settled = all(isinstance(each, ResourceClaim) and each.allocated for each in own)
+            known = all(isinstance(each, ResourceClaim) and each.allocated and pod.name in each.pods for each in own)
             # Others may use a claim that the pod names itself, later too.
-            settled = settled and all(named.template for named in pod.resource_claims)
-            return ClaimedDevices(held=held, in_queue=in_queue, settled=settled)
+            settled = known and all(named.template for named in pod.resource_claims)
+            return ClaimedDevices(held=held, in_queue=in_queue, settled=settled, unmet=0 if known else None)
         found = [self._one(pod, named) for named in pod.resource_claims]
         requests = tuple(request for one in found for request in one.requests)
         problem = next((one for one in found if one.problem), _NOTHING)

@@ -136,7 +136,8 @@ class ClaimedDevices:
     node. Of several pods with a claim, one has them."""
     unmet: int | None = 0
     """The most GPUs that claims which have no devices yet ask for; None: any number, as a claim is not there, or asks
-    for all of a node. Of several pods with a claim, one has them."""
+    for all of a node. Of several pods with a claim, one has them. Of a pod on a node, 0, or None where a claim by which
+    it may have devices is gone or was created again."""
     in_queue: int = 0
     """GPUs that KAI counts for the pod in its queue."""
     settled: bool = False

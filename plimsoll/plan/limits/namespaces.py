@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from plimsoll.cluster.pods import bound_pods, is_ours, read_request, released, workspace_key
 from plimsoll.cluster.pools import planned_vendors
@@ -24,6 +24,10 @@ from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
 from plimsoll.text import shortlist
 
+_WITHOUT_CLAIMS: Final = (
+    "Pod {} is on a node and no claim says which devices it has, which may be any number: delete the pod if this lasts"
+)
+
 
 @dataclass(frozen=True)
 class NamespaceUse:
@@ -35,6 +39,8 @@ class NamespaceUse:
     """Of these, those of the pods of each Workspace, by the label values of its namespace and name."""
     released: Mapping[str, "Released"] = field(default_factory=dict)
     """By UID: pods whose capacity gate was removed and that are on no node yet."""
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """By namespace: the first by name of the pods on nodes whose claims do not say what they have."""
 
 
 class Released(NamedTuple):
@@ -56,8 +62,11 @@ def namespace_use(view: ClusterView) -> NamespaceUse:
         )
         found.update(held)
     ungated: dict[str, Released] = {}
+    unknown: dict[str, str] = {}
     for pod in view.observed.pods:
         if pod.node_name:
+            if pod.claimed is not None and pod.claimed.unmet is None and not pod.finished:
+                unknown[pod.namespace] = min(pod.name, unknown.get(pod.namespace, pod.name))
             continue
         if pod.claimed is not None and pod.claimed.held:
             found[pod.namespace, ""] += pod.claimed.held * GPU_MILLI
@@ -69,7 +78,7 @@ def namespace_use(view: ClusterView) -> NamespaceUse:
         )
         for holding in view.holdings.values()
     }
-    return NamespaceUse(dict(found), {owner: milli for owner, milli in own.items() if milli}, ungated)
+    return NamespaceUse(dict(found), {owner: milli for owner, milli in own.items() if milli}, ungated, unknown)
 
 
 def _most(pod: Pod, settings: EnvironmentSpec) -> Mapping[str, Milli] | None:
@@ -166,7 +175,7 @@ class NamespaceBudget:
         self.released: Mapping[str, Released] = {}
         """Pods whose capacity gate was removed and that are on no node yet, by UID; they do not count as in use."""
         self._unknown: dict[str, str] = {}
-        """By namespace: the name of a pod without a gate that may get any number."""
+        """By namespace: the name of a pod, and why it counts as any number."""
         if not self.bounded:
             return
         for quota in quotas:
@@ -175,6 +184,7 @@ class NamespaceBudget:
                 if hard is not None:
                     self._quotas.setdefault((quota.namespace, scope), []).append((hard, quota.name))
         use = namespace_use(view)
+        self._unknown = {namespace: _WITHOUT_CLAIMS.format(name) for namespace, name in use.unknown.items()}
         self._in_use, self._covered, self.released = dict(use.all), dict(use.of_workspaces), use.released
         own, types = view.ownership, view.types
         for owned, nodes, gpus, resource in nodes_of(own.claims, own.pools, environment.gpu_resource, types):
@@ -189,14 +199,19 @@ class NamespaceBudget:
     def beside(self, planned: Container[str]) -> "NamespaceBudget":
         """As much as is left here beside the pods whose gate was removed and that are not planned for, by UID: their
         scheduler may place them at any time."""
-        others = [each for uid, each in self.released.items() if uid not in planned]
+        others = sorted(
+            (each for uid, each in self.released.items() if uid not in planned), key=lambda each: each.pod.name
+        )
         if not others:
             return self
         found = self.copy()
         found._unknown = dict(self._unknown)
         for pod, milli in others:
             if milli is None:
-                found._unknown[pod.namespace] = min(pod.name, found._unknown.get(pod.namespace, pod.name))
+                found._unknown.setdefault(
+                    pod.namespace,
+                    f"Pod {pod.name}, whose gate was removed, may get any number: its claims are not known",
+                )
             for scope, more in (milli or {}).items():
                 found.subtract(pod.namespace, more, scope)
         return found
@@ -207,8 +222,8 @@ class NamespaceBudget:
         if not self.bounded or not milli:
             return ""
         for most, in_use, limit in self._limits(namespace, _scope(resource, self._environment)):
-            if pod := self._unknown.get(namespace):
-                return f"{limit}, and Pod {pod}, whose gate was removed, may get any number: its claims are not known"
+            if unknown := self._unknown.get(namespace):
+                return f"{limit}, and {unknown}"
             if in_use + milli > most * GPU_MILLI:
                 return f"{limit}, {_gpus(in_use)} are in use, and {_gpus(milli)} more are requested"
         return ""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from plimsoll.cluster.pods import workspace_key
-from plimsoll.labels import ENVIRONMENT, NODEPOOL, as_label_value
+from plimsoll.labels import ENVIRONMENT, NODEPOOL, as_label_value, is_label_value
 from plimsoll.model import Owner, Snapshot, is_created
 from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.model.cluster import SERVICE, Workload
@@ -26,14 +26,12 @@ class Ownership:
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._present: dict[tuple[str, str], str] = {}
-        """UID of each Workspace that exists and is not being deleted, by its label values."""
-        for workspace in snapshot.workspaces:
-            if not workspace.deleting:
-                self._present[workspace_key(workspace)] = workspace.uid
-        for invalid in snapshot.invalid_workspaces:
-            if not invalid.deleting:
-                self._present[workspace_key(invalid.ref)] = invalid.ref.uid
+        self._present: dict[tuple[str, str], WorkspaceRef] = {}
+        """Each Workspace that exists and is not being deleted, by its label values."""
+        there = [each.ref for each in snapshot.workspaces if not each.deleting]
+        there += [each.ref for each in snapshot.invalid_workspaces if not each.deleting]
+        # Last those that labels name as they are: a longer name has a form that may be the name of another.
+        self._present |= {workspace_key(ref): ref for ref in sorted(there, key=lambda ref: is_label_value(ref.name))}
         self.claims = [claim for claim in snapshot.node_claims if _ours(claim, snapshot)]
         """Every NodeClaim that the controller created, including those that are being deleted."""
         self.pools = [pool for pool in snapshot.node_pools if _ours(pool, snapshot)]
@@ -62,11 +60,15 @@ class Ownership:
         for obj in objs:
             namespace, name, uid = obj.owner
             present = self._present.get((namespace, name))
-            if present is None or (uid and present and uid != as_label_value(present)):
+            if present is None or (uid and present.uid and uid != as_label_value(present.uid)):
                 orphans.append(obj)
             else:
                 owned.setdefault((namespace, name), []).append(obj)
         return owned, orphans
+
+    def labelled(self, workspace: Workspace) -> WorkspaceRef:
+        """The Workspace that the labels of its objects name: itself, or another of the same namespace."""
+        return self._present.get(workspace_key(workspace), workspace.ref)
 
     def claims_of(self, workspace: Workspace | WorkspaceRef) -> list[NodeClaim]:
         """The Workspace's NodeClaims, including those that are being deleted."""

@@ -1,10 +1,11 @@
-"""Names that two Workspaces would both need: of their Services, and of the StatefulSets behind a LeaderWorkerSet."""
+"""Names that two Workspaces would both need: in labels, of their Services, and of the StatefulSets behind a
+LeaderWorkerSet."""
 
 from collections.abc import Mapping
 
 from plimsoll.estimating import Sizing
 from plimsoll.model import Reason, Refusal
-from plimsoll.model.api import Workspace
+from plimsoll.model.api import Workspace, WorkspaceRef
 from plimsoll.plan.owned import by_age
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces.workload import workload_kind
@@ -28,7 +29,13 @@ def name_conflicts(view: ClusterView, sizings: Mapping[Key, Sizing | Refusal]) -
                 owners.setdefault((workspace.namespace, name), workspace)
     for workspace in order:
         sizing, inference = sizings[workspace.key], workspace.spec.inference
-        if isinstance(sizing, Refusal) or inference is None or workspace.deleting:
+        if isinstance(sizing, Refusal) or workspace.deleting:
+            continue
+        labelled = view.ownership.labelled(workspace)
+        if labelled.name != workspace.name:
+            refusals[workspace.key] = _same_labels(workspace, labelled)
+            continue
+        if inference is None:
             continue
         names = object_names(workspace, workload_kind(inference, sizing.per_replica)[1], workspace.replicas)
         for name in names:
@@ -39,6 +46,14 @@ def name_conflicts(view: ClusterView, sizings: Mapping[Key, Sizing | Refusal]) -
         else:
             owners |= {(workspace.namespace, name): workspace for name in names}
     return refusals
+
+
+def _same_labels(workspace: Workspace, other: WorkspaceRef) -> Refusal:
+    return Refusal(
+        Reason.INVALID_SPEC,
+        f"metadata.name has {len(workspace.name)} characters, and the labels of its nodes would be those of Workspace "
+        f"{other}: create the Workspace with another name, of at most 63 characters",
+    )
 
 
 def _refusal(workspace: Workspace, name: ObjectName, owner: Workspace) -> Refusal:
