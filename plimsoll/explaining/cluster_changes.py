@@ -17,6 +17,7 @@ from plimsoll.model.cluster import ResourceQuota
 from plimsoll.model.kai import Queue
 from plimsoll.model.karpenter import NodePool
 from plimsoll.model.meta import section
+from plimsoll.plan.limits import claim_keys
 from plimsoll.quantity import parse_quantity
 from plimsoll.text import shortlist
 
@@ -50,8 +51,9 @@ def limit_changes(snapshot: Snapshot, namespace: str) -> Iterator[Change]:
             yield setting(snapshot, f"limits.{name}", _above(limit), f"limits.{name}", limit)
     yield from _access_changes(snapshot, namespace)
     for quota in snapshot.resource_quotas:
-        field = f"requests.{resource}"
-        if quota.namespace == namespace and field in quota.hard and not quota.told_scopes:
+        of_gpus = {f"requests.{resource}"} & quota.hard.keys() if not quota.told_scopes else set()
+        of_namespace = quota.namespace == namespace
+        for field in sorted(of_gpus.union(claim_keys(quota, snapshot.device_classes))) if of_namespace else ():
             yield Change(
                 f"ResourceQuota {quota.namespace}/{quota.name}", f"spec.hard[{field}]", str(quota.hard[field]),
                 _above(_number(quota.hard[field])), partial(_with_hard, quota, field), Touches.NAMESPACE,

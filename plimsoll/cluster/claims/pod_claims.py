@@ -39,7 +39,10 @@ class PodClaims:
         pods: Iterable[Pod],
     ) -> None:
         self._classes = {each.name: each for each in classes}
-        self._claims = {(each.namespace, each.name): each for each in claims}
+        self._claims = {each.key: each for each in claims}
+        made = ((each, each.name_in_pod) for each in self._claims.values())
+        self._made = {(each.made_for, name): each.request for each, name in made if name}
+        """What those ask for that were made of templates, by the UID of their pod and the name in it."""
         self._templates = {each.key: each for each in templates}
         self._read: dict[ClaimRequest, ClaimedDevices] = {}
         """What was read already: most claims ask for the same."""
@@ -70,6 +73,7 @@ class PodClaims:
             requests=requests,
             in_queue=in_queue,
             held=sum(each.held for each in found),
+            to_create=tuple(self._to_create(pod)),
             unmet=None if None in unmet else sum(filter(None, unmet)),
         )
 
@@ -117,6 +121,14 @@ class PodClaims:
         name = named.claim or pod.generated_claims.get(named.name, "")
         claim = self._claims.get((pod.namespace, name)) if name else None
         return claim or self._templates.get((pod.namespace, named.template))
+
+    def _to_create(self, pod: Pod) -> Iterable[ClaimRequest]:
+        for named in pod.resource_claims:
+            generated = pod.generated_claims.get(named.name)  # empty where Kubernetes needs none
+            source = self._source(pod, named) if named.template and generated != "" else None
+            # A claim may be seen before the status of its pod names it. Tenants may write one that says so, too.
+            if isinstance(source, ResourceClaimTemplate) and self._made.get((pod.uid, named.name)) != source.request:
+                yield source.request
 
     def host(self, pod: Pod) -> HostRequest:
         """What the pod takes of its node, with the pods that wait for the same claims if it is the first of them: the

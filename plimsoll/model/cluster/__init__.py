@@ -29,11 +29,13 @@ from plimsoll.model.cluster.storage import (
     VolumeClaim,
     read_claims,
 )
-from plimsoll.model.cluster.tenant_namespace import Namespace, ResourceQuota
+from plimsoll.model.cluster.tenant_namespace import CLAIMS, CLASS_DEVICES, Namespace, ResourceQuota
 from plimsoll.model.cluster.workload import SERVICE, Workload
 
 __all__ = [
     "AMD_GPU",
+    "CLAIMS",
+    "CLASS_DEVICES",
     "CONFIG_MAP",
     "DISK_DRIVERS",
     "IDLE",

@@ -8,6 +8,15 @@ from pydantic.aliases import AliasPath
 from plimsoll.model.meta import ObservedObject, objects_of
 
 _REQUESTS: Final = "requests."
+CLAIMS: Final = "count/resourceclaims.resource.k8s.io"
+"""Key of a ResourceQuota: the number of ResourceClaims."""
+CLASS_DEVICES: Final = ".deviceclass.resource.k8s.io/devices"
+"""Such a key after the name of a DeviceClass: the devices that claims ask for of it."""
+
+
+def counts_claims(key: str) -> bool:
+    """Whether a key of a ResourceQuota counts claims alone."""
+    return key == CLAIMS or key.endswith(CLASS_DEVICES)
 
 
 class Namespace(ObservedObject):
@@ -23,8 +32,8 @@ class ResourceQuota(ObservedObject):
 
     @property
     def names_devices(self) -> bool:
-        """Whether it limits an extended resource."""
-        return any(key.startswith(_REQUESTS) and "/" in key for key in self.hard)
+        """Whether it limits an extended resource, or claims of devices."""
+        return any((key.startswith(_REQUESTS) and "/" in key) or counts_claims(key) for key in self.hard)
 
     @property
     def told_scopes(self) -> tuple[str, ...]:

@@ -1,11 +1,15 @@
 """ClaimRequest: the devices that a claim asks for, as far as planning reads it, and the features that it does not."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from plimsoll.model.dra.device_class import read_selectors
 from plimsoll.quantity import parse_quantity
+
+MOST_DEVICES: Final = 32
+"""Devices of one claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,18 @@ class ClaimRequest:
         for alternatives (`countGPUDevicesFromClaim`)."""
         only = [request.alternatives[0] for request in self.requests if request.exactly]
         return sum([each.count or 1 for each in only if "gpu" in each.device_class.casefold()])
+
+    @property
+    def in_quotas(self) -> Mapping[str, int]:
+        """Devices by DeviceClass, as ResourceQuotas count them: of alternatives the most of each class, and for all of
+        a node as many as a claim may have."""
+        found = Counter[str]()
+        for request in self.requests:
+            most = dict[str, int]()
+            for each in request.alternatives:
+                most[each.device_class] = max(most.get(each.device_class, 0), each.count or MOST_DEVICES)
+            found.update(most)
+        return found
 
     @property
     def has_alternatives(self) -> bool:
@@ -138,6 +154,8 @@ class ClaimedDevices:
     """The most GPUs that claims which have no devices yet ask for; None: any number, as a claim is not there, or asks
     for all of a node. Of several pods with a claim, one has them. Of a pod on a node, 0, or None where a claim by which
     it may have devices is gone or was created again."""
+    to_create: tuple[ClaimRequest, ...] = ()
+    """Of its claims, those that Kubernetes makes of templates and that are not there yet."""
     in_queue: int = 0
     """GPUs that KAI counts for the pod in its queue."""
     settled: bool = False

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from plimsoll.model.dra.claim_request import MOST_DEVICES
 from plimsoll.model.dra.device_class_spec import MOST_SELECTORS, ClassName, DeviceSelector, OpaqueConfiguration
 from plimsoll.model.meta import Declared, Labels
 from plimsoll.quantity import parse_quantity
@@ -13,8 +14,6 @@ from plimsoll.quantity import parse_quantity
 RequestName = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 CapacityName = Annotated[str, StringConstraints(pattern=r"^([-a-z0-9.]{1,63}/)?[A-Za-z_][A-Za-z0-9_]{0,31}$")]
 """Without a domain it is the driver's."""
-_MOST_DEVICES: Final = 32
-"""Devices of one claim."""
 
 
 def _amount(text: str) -> str:
@@ -66,7 +65,7 @@ class AskedDevices(Declared):
     """All of them select each device."""
     allocation_mode: Literal["ExactCount", "All"] | None = None
     """`All`: every device of the node that is selected. Absent: `ExactCount`."""
-    count: Annotated[int, Field(ge=1, le=_MOST_DEVICES)] | None = None
+    count: Annotated[int, Field(ge=1, le=MOST_DEVICES)] | None = None
     """Number of devices; absent: 1."""
     tolerations: Annotated[tuple[DeviceToleration, ...], Field(max_length=16)] = ()
     capacity: CapacityRequirements | None = None
@@ -147,8 +146,8 @@ class DeviceClaim(Declared):
         if wrong := next(self._unnamed(), ""):
             raise ValueError(wrong)
         devices = sum(min(way.count or 1 for way in each.ways) for each in self.requests)
-        if devices > _MOST_DEVICES:
-            raise ValueError(f"requests: ask for {devices} devices, and a claim has at most {_MOST_DEVICES}")
+        if devices > MOST_DEVICES:
+            raise ValueError(f"requests: ask for {devices} devices, and a claim has at most {MOST_DEVICES}")
         return self
 
     def _unnamed(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """ResourceClaim: devices that pods ask for, and those that they got (`resource.k8s.io/v1`)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BeforeValidator, Field
 from pydantic.aliases import AliasPath
@@ -66,6 +66,17 @@ def _users(given: Any) -> Any:
     return tuple(sorted(str(each.get("name")) for each in given if each.get("resource") == "pods"))
 
 
+def _pod(owners: Any) -> Any:
+    if not isinstance(owners, list):
+        return owners
+    pods = (each for each in owners if isinstance(each, Mapping) and each.get("controller"))
+    return next((str(each.get("uid") or "") for each in pods if each.get("kind") == "Pod"), "")
+
+
+_POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
+_FOR_EXTENDED: Final = "resource.kubernetes.io/extended-resource-claim"
+
+
 class ResourceClaim(ObservedObject):
     request: Annotated[ClaimRequest, BeforeValidator(_request)] = Field(
         default=ClaimRequest(), validation_alias=AliasPath("spec")
@@ -81,6 +92,20 @@ class ResourceClaim(ObservedObject):
         default=(), validation_alias=AliasPath("status", "reservedFor")
     )
     """Names of the pods that use it, which are of its namespace."""
+    made_for: Annotated[str, BeforeValidator(_pod)] = Field(
+        default="", validation_alias=AliasPath("metadata", "ownerReferences")
+    )
+    """UID of the pod for which Kubernetes made it; empty: none."""
+
+    @property
+    def name_in_pod(self) -> str:
+        """The name of the claim within the pod for which it was made of a template; empty: it was not."""
+        return self.annotations.get(_POD_CLAIM, "") if self.made_for else ""
+
+    @property
+    def for_extended_resources(self) -> bool:
+        """Whether the scheduler made it for extended resources that its pod requests."""
+        return bool(self.made_for) and self.annotations.get(_FOR_EXTENDED) == "true"
 
 
 class ResourceClaimTemplate(ObservedObject):

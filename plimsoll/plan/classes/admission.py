@@ -1,11 +1,12 @@
 """Which pods their namespaces and queues would admit: gangs as a whole, highest priority first."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from plimsoll.cluster.pods import PodShare, gated
 from plimsoll.cluster.queues import NOTHING, Amount, QueueGate
+from plimsoll.model.dra import ClaimRequest
 from plimsoll.packing import Milli
 from plimsoll.plan.classes.gang import Gang, in_order
 from plimsoll.plan.classes.refusal import Refusal, RefusalReason
@@ -25,10 +26,12 @@ class Asked(NamedTuple):
     """Thousandths of GPUs that it takes of what its namespace may have."""
     resource: str = ""
     """The extended resource of its GPUs, where that is not the Environment's."""
+    claims: Sequence[ClaimRequest] = ()
+    """Those that Kubernetes has yet to create for it."""
 
 
 class NamespaceLimits(Protocol):
-    """GPUs that each namespace may have, in thousandths."""
+    """GPUs that each namespace may have, in thousandths, and claims."""
 
     bounded: bool
 
@@ -36,8 +39,8 @@ class NamespaceLimits(Protocol):
     def released(self) -> Mapping[str, object]:
         """Pods whose capacity gate was removed and that are on no node yet, by UID."""
 
-    def short(self, namespace: str, milli: Milli, resource: str = "") -> str:
-        """Why the namespace may not have that much more of the resource; empty if it may."""
+    def short(self, namespace: str, milli: Milli, resource: str = "", claims: Sequence[ClaimRequest] = ()) -> str:
+        """Why the namespace may not have that much more of the resource, or these claims; empty if it may."""
 
     def exhausted(self, namespace: str) -> str:
         """Why the namespace may have nothing more; empty if it may."""
@@ -45,7 +48,7 @@ class NamespaceLimits(Protocol):
     def left(self, namespace: str) -> Milli | None:
         """What it may have more; None: as much as it asks for."""
 
-    def subtract(self, namespace: str, milli: Milli, resource: str = "") -> None:
+    def subtract(self, namespace: str, milli: Milli, resource: str = "", claims: Sequence[ClaimRequest] = ()) -> None:
         """Counts that much more as in use."""
 
     def beside(self, planned: Container[str]) -> "NamespaceLimits":
@@ -63,8 +66,8 @@ class Gate:
     limits: NamespaceLimits | None = None
 
     def why_not(self, asked: Asked) -> Refusal | None:
-        over = self.limits.short(asked.namespace, asked.milli, asked.resource) if self.limits is not None else ""
-        if over:
+        limits, of_namespace = self.limits, (asked.namespace, asked.milli, asked.resource, asked.claims)
+        if over := limits.short(*of_namespace) if limits is not None else "":
             return _beyond(asked.namespace, over)
         if self.queues is None:
             return None
@@ -85,11 +88,11 @@ class Gate:
         KAI compares each beside those that it has placed, at last the one that is rounded most.
         """
         left = self.limits.copy() if self.limits is not None else None
-        for (namespace, resource), milli in _of_namespaces(asked).items() if left is not None else ():
+        for namespace, milli, resource, claims in _of_namespaces(asked) if left is not None else ():
             assert left is not None
-            if over := left.short(namespace, milli, resource):
+            if over := left.short(namespace, milli, resource, claims):
                 return _beyond(namespace, over)
-            left.subtract(namespace, milli, resource)
+            left.subtract(namespace, milli, resource, claims)
         sums: dict[tuple[str, bool], tuple[Amount, Milli]] = {}
         for each in asked:
             key = (each.queue, each.preemptible)
@@ -142,12 +145,15 @@ def _never_admitted(gate: Gate, requested: Mapping[str, Asked], gangs: Sequence[
     return found
 
 
-def _of_namespaces(asked: Iterable[Asked]) -> dict[tuple[str, str], Milli]:
-    found: dict[tuple[str, str], Milli] = {}
+def _of_namespaces(asked: Iterable[Asked]) -> Iterator[tuple[str, Milli, str, Sequence[ClaimRequest]]]:
+    """Namespaces with thousandths of GPUs of a resource, and claims, that these ask for together."""
+    found: dict[tuple[str, str], tuple[Milli, list[ClaimRequest]]] = {}
     for each in asked:
         key = each.namespace, each.resource
-        found[key] = found.get(key, 0) + each.milli
-    return found
+        milli, claims = found.get(key) or (0, [])
+        claims += each.claims
+        found[key] = milli + each.milli, claims
+    return ((namespace, milli, resource, claims) for (namespace, resource), (milli, claims) in found.items())
 
 
 def _beyond(namespace: str, over: str) -> Refusal:

@@ -1,6 +1,6 @@
 """Queues and gangs decide which of the waiting pods may ask for capacity."""
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Final
@@ -18,6 +18,7 @@ from plimsoll.cluster.queues import (
 from plimsoll.labels import QUEUE
 from plimsoll.model.api import EnvironmentSpec, barred_from_queue
 from plimsoll.model.cluster import Pod
+from plimsoll.model.dra import ClaimRequest
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.packing.nodes import PodNeed
 from plimsoll.plan.classes import (
@@ -139,17 +140,19 @@ def _tight_queues(problem: DemandProblem, gate: QueueGate, whole: Mapping[str, C
 
 def _tight_namespaces(standing: Standing, limits: NamespaceLimits, whole: Mapping[str, ClassRungs]) -> set[str]:
     """The namespaces that may not have all that their pods ask for."""
-    left, sums = limits.copy(), dict[tuple[str, str], Milli]()
+    left, sums = limits.copy(), dict[tuple[str, str], tuple[Milli, list[ClaimRequest]]]()
     asked = [(uid, rungs) for rungs in standing.problem.classes for uid in rungs.needs if standing.may_have_place(uid)]
     for uid, rungs in (*asked, *whole.items()):
         share = rungs.pod(uid)
         key = share.pod.namespace, share.share.resource
-        sums[key] = sums.get(key, 0) + _milli(rungs, uid)
+        milli, claims = sums.get(key) or (0, [])
+        claims += _to_create(share.pod)
+        sums[key] = milli + _milli(rungs, uid), claims
     tight = set()
-    for (namespace, resource), milli in sums.items():
-        if left.short(namespace, milli, resource):
+    for (namespace, resource), (milli, claims) in sums.items():
+        if left.short(namespace, milli, resource, claims):
             tight.add(namespace)
-        left.subtract(namespace, milli, resource)
+        left.subtract(namespace, milli, resource, claims)
     return tight
 
 
@@ -161,8 +164,12 @@ def _asked(problem: DemandProblem, rungs: ClassRungs, uid: str) -> Asked:
         in_queue = queue_counted(share, rungs.needs[uid])
         amount, rounding = Amount.of(in_queue.milli, pod.host), in_queue.rounding
     preemptible, priority = is_preemptible(pod, group), priority_of(pod, group)
-    of_namespace = pod.namespace, _milli(rungs, uid), share.share.resource
+    of_namespace = pod.namespace, _milli(rungs, uid), share.share.resource, _to_create(pod)
     return Asked(rungs.demand_class.queue, amount, preemptible, priority, rounding, *of_namespace)
+
+
+def _to_create(pod: Pod) -> Sequence[ClaimRequest]:
+    return pod.claimed.to_create if pod.claimed is not None else ()
 
 
 def _milli(rungs: ClassRungs, uid: str) -> Milli:

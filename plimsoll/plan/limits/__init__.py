@@ -8,6 +8,7 @@ from plimsoll.plan.limits.budget import (
     forbidden,
     reserved_keys,
 )
+from plimsoll.plan.limits.claim_quotas import claim_keys
 from plimsoll.plan.limits.namespaces import NamespaceBudget, NamespaceUse, namespace_use, uncounted_quotas
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "DemandUsage",
     "NamespaceBudget",
     "NamespaceUse",
+    "claim_keys",
     "environment_budget",
     "environment_room",
     "forbidden",

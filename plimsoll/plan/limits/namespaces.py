@@ -1,5 +1,6 @@
 """What each namespace may have of GPUs, whichever way it asks: `access[].gpus`, of all GPUs, and ResourceQuotas of an
-extended resource of GPUs: the Environment's, with shares, parts and claims, and those of AMD and Intel.
+extended resource of GPUs: the Environment's, with shares, parts and claims, and those of AMD and Intel. Beside these,
+ResourceQuotas of claims.
 
 A namespace uses the GPUs that its bound pods request, whole ones, shares and parts, and those of its Workspaces' nodes
 that no pod of the Workspace uses yet.
@@ -17,9 +18,11 @@ from plimsoll.cluster.pools import planned_vendors
 from plimsoll.cluster.queues import gpus_held
 from plimsoll.model.api import EnvironmentSpec, Workspace
 from plimsoll.model.cluster import VENDOR_RESOURCES, Node, Pod, ResourceQuota
+from plimsoll.model.dra import ClaimRequest
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.plan.classes import uid_of
 from plimsoll.plan.limits.budget import nodes_of
+from plimsoll.plan.limits.claim_quotas import ClaimQuotas
 from plimsoll.plan.view import ClusterView
 from plimsoll.quantity import parse_devices
 from plimsoll.text import shortlist
@@ -163,20 +166,22 @@ class NamespaceBudget:
         self._environment = environment = view.settings
         self._resources = _resources(environment)
         quotas = view.observed.resource_quotas
-        self.bounded = _bounded(environment, quotas)
-        """Whether the number of GPUs is limited in any namespace."""
+        self._claims = ClaimQuotas(view.observed)
+        gpus_bounded = _bounded(environment, quotas)
+        self.bounded = gpus_bounded or self._claims.bounded
+        """Whether the number of GPUs, or claims, are limited in any namespace."""
         self._in_use: dict[tuple[str, str], Milli] = {}
         """By namespace and extended resource; empty: the Environment's."""
         self._covered: dict[tuple[str, str], Milli] = {}
         """Of each Workspace's pods, what no node of it stands for yet."""
         self._quotas: dict[tuple[str, str], list[tuple[int, str]]] = {}
-        self._scopes = ("", *sorted(planned_vendors(view.observed))) if self.bounded else ("",)
+        self._scopes = ("", *sorted(planned_vendors(view.observed))) if gpus_bounded else ("",)
         """Resources for which capacity is planned."""
         self.released: Mapping[str, Released] = {}
         """Pods whose capacity gate was removed and that are on no node yet, by UID; they do not count as in use."""
         self._unknown: dict[str, str] = {}
         """By namespace: the name of a pod, and why it counts as any number."""
-        if not self.bounded:
+        if not gpus_bounded:
             return
         for quota in quotas:
             for scope, name in self._resources.items():
@@ -194,6 +199,7 @@ class NamespaceBudget:
         """As much as is left here, to subtract from."""
         found = copy.copy(self)
         found._in_use, found._covered = dict(self._in_use), dict(self._covered)
+        found._claims = self._claims.copy()
         return found
 
     def beside(self, planned: Container[str]) -> "NamespaceBudget":
@@ -216,17 +222,18 @@ class NamespaceBudget:
                 found.subtract(pod.namespace, more, scope)
         return found
 
-    def short(self, namespace: str, milli: Milli, resource: str = "") -> str:
-        """Why the namespace may not have that much more, in thousandths of a GPU; empty if it may. `resource` is that
-        of GPUs of AMD or Intel."""
-        if not self.bounded or not milli:
+    def short(self, namespace: str, milli: Milli, resource: str = "", claims: Sequence[ClaimRequest] = ()) -> str:
+        """Why the namespace may not have that much more, in thousandths of a GPU, or these claims that are to be
+        created; empty if it may. `resource` is that of GPUs of AMD or Intel."""
+        if not self.bounded:
             return ""
-        for most, in_use, limit in self._limits(namespace, _scope(resource, self._environment)):
+        limits = self._limits(namespace, _scope(resource, self._environment)) if milli else ()
+        for most, in_use, limit in limits:
             if unknown := self._unknown.get(namespace):
                 return f"{limit}, and {unknown}"
             if in_use + milli > most * GPU_MILLI:
                 return f"{limit}, {_gpus(in_use)} are in use, and {_gpus(milli)} more are requested"
-        return ""
+        return self._claims.short(namespace, claims)
 
     def exhausted(self, namespace: str) -> str:
         """Why the namespace may have nothing more of any resource; empty if it may."""
@@ -252,8 +259,9 @@ class NamespaceBudget:
         """Whether the number of GPUs of the namespace is limited."""
         return any(next(self._limits(namespace, scope), None) for scope in self._resources)
 
-    def subtract(self, namespace: str, milli: Milli, resource: str = "") -> None:
-        """Counts that much more as in use, in thousandths of a GPU."""
+    def subtract(self, namespace: str, milli: Milli, resource: str = "", claims: Sequence[ClaimRequest] = ()) -> None:
+        """Counts that much more as in use, in thousandths of a GPU, and these claims."""
+        self._claims.subtract(namespace, claims)
         key = namespace, _scope(resource, self._environment)
         self._in_use[key] = self._in_use.get(key, 0) + milli
 
