@@ -36,10 +36,12 @@ def name_problem(name: str, *, kind: str, replicas: int) -> str:
 
 
 class ObjectName(NamedTuple):
-    """An object in the Workspace's namespace."""
+    """An object in the Workspace's namespace, or several."""
 
     kind: str
     name: str
+    numbered: int = 0
+    """The number of objects that have a dash and their number appended, from 0; 0: one object of this name."""
 
 
 def object_names(workspace: Workspace, kind: str, replicas: int) -> tuple[ObjectName, ...]:
@@ -49,11 +51,12 @@ def object_names(workspace: Workspace, kind: str, replicas: int) -> tuple[Object
     each replica, with its number appended; and a headless Service for all replicas, or for a preset one for each, with
     the same names (https://lws.sigs.k8s.io/docs/concepts/).
     """
-    own = service_name(workspace)
-    services, sets = [own] if own else [], [workspace.name] if kind != "Deployment" else []
+    own, name = service_name(workspace), workspace.name
+    services = [ObjectName("Service", own)] if own else []
+    sets = [ObjectName("StatefulSet", name)] if kind != "Deployment" else []
     if kind == "LeaderWorkerSet":
-        groups = [f"{workspace.name}-{number}" for number in range(replicas)]
-        inference = workspace.spec.inference
-        services += groups if inference is not None and inference.preset is not None else [workspace.name]
-        sets += groups
-    return (*(ObjectName("Service", each) for each in services), *(ObjectName("StatefulSet", each) for each in sets))
+        inference, groups = workspace.spec.inference, replicas > 0
+        for_each = inference is not None and inference.preset is not None
+        services += [ObjectName("Service", name, replicas if for_each else 0)] if groups or not for_each else []
+        sets += [ObjectName("StatefulSet", name, replicas)] if groups else []
+    return (*services, *sets)

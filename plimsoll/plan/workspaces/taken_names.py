@@ -1,6 +1,7 @@
 """Names that two Workspaces would both need: in labels, of their Services, and of the StatefulSets behind a
 LeaderWorkerSet."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from plimsoll.estimating import Sizing
@@ -20,13 +21,13 @@ def name_conflicts(view: ClusterView, sizings: Mapping[Key, Sizing | Refusal]) -
 
     A name belongs first to what runs, then to the Workspace of that name, then to the older one.
     """
-    owners: dict[tuple[str, ObjectName], Workspace] = {}
+    owners = _Owners()
     refusals = {}
     order = sorted(view.snapshot.workspaces, key=lambda made: (service_name(made) not in ("", made.name), by_age(made)))
     for workspace in order:
         for workload in view.ownership.workloads_of(workspace):
             for name in object_names(workspace, workload.kind, workload.replicas):
-                owners.setdefault((workspace.namespace, name), workspace)
+                owners.add(workspace, name)
     for workspace in order:
         sizing, inference = sizings[workspace.key], workspace.spec.inference
         if isinstance(sizing, Refusal) or workspace.deleting:
@@ -38,14 +39,59 @@ def name_conflicts(view: ClusterView, sizings: Mapping[Key, Sizing | Refusal]) -
         if inference is None:
             continue
         names = object_names(workspace, workload_kind(inference, sizing.per_replica)[1], workspace.replicas)
+        taken = next(filter(None, (owners.taken(workspace, name) for name in names)), None)
+        if taken is not None:
+            refusals[workspace.key] = _refusal(workspace, *taken)
+            continue
         for name in names:
-            owner = owners.get((workspace.namespace, name), workspace)
-            if owner is not workspace:
-                refusals[workspace.key] = _refusal(workspace, name, owner)
-                break
-        else:
-            owners |= {(workspace.namespace, name): workspace for name in names}
+            owners.add(workspace, name)
     return refusals
+
+
+class _Owners:
+    """Whose names are. Numbered ones are not listed: there may be thousands, and anyone may ask for them."""
+
+    def __init__(self) -> None:
+        self._single: dict[tuple[str, str, str], Workspace] = {}
+        """By namespace, kind and name."""
+        self._with_number = defaultdict[tuple[str, str, str], dict[int, Workspace]](dict)
+        """Of these, those that end in a number, by what comes before it."""
+        self._numbered: dict[tuple[str, str, str], tuple[int, Workspace]] = {}
+        """How many there are, by namespace, kind and the name without a number, which is that of the Workspace."""
+
+    def add(self, workspace: Workspace, name: ObjectName) -> None:
+        """Those that have an owner keep it."""
+        key = workspace.namespace, name.kind, name.name
+        if name.numbered:
+            before, _ = self._numbered.get(key, (0, workspace))
+            self._numbered[key] = max(before, name.numbered), workspace
+            return
+        owner = self._single.setdefault(key, workspace)
+        if (split := _split(name.name)) is not None:
+            self._with_number[workspace.namespace, name.kind, split[0]][split[1]] = owner
+
+    def taken(self, workspace: Workspace, name: ObjectName) -> tuple[ObjectName, Workspace] | None:
+        """The first of the names that another Workspace has, and that one."""
+        key = workspace.namespace, name.kind, name.name
+        if name.numbered:
+            others = self._with_number.get(key, {}).items()
+            found = min((number for number, owner in others if owner is not workspace), default=name.numbered)
+            if found >= name.numbered:
+                return None
+            return ObjectName(name.kind, f"{name.name}-{found}"), self._with_number[key][found]
+        owner = self._single.get(key, workspace)
+        if owner is workspace and (split := _split(name.name)) is not None:
+            count, numbered = self._numbered.get((workspace.namespace, name.kind, split[0]), (0, workspace))
+            owner = numbered if split[1] < count else workspace
+        return None if owner is workspace else (name, owner)
+
+
+def _split(name: str) -> tuple[str, int] | None:
+    """The name without the number at its end, and that; None if it has none as Kubernetes writes them."""
+    head, _, number = name.rpartition("-")
+    if not head or not number.isdecimal() or not number.isascii() or (number[0] == "0" and number != "0"):
+        return None
+    return head, int(number)
 
 
 def _same_labels(workspace: Workspace, other: WorkspaceRef) -> Refusal:
@@ -58,7 +104,7 @@ def _same_labels(workspace: Workspace, other: WorkspaceRef) -> Refusal:
 
 def _refusal(workspace: Workspace, name: ObjectName, owner: Workspace) -> Refusal:
     inference = workspace.spec.inference
-    if name == ("Service", service_name(workspace)):
+    if name == ObjectName("Service", service_name(workspace)):
         named = inference is not None and inference.service.name is not None
         field = "inference.service.name" if named else "metadata.name"
         other = "another name" if named else "inference.service.name to another name"
