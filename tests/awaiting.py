@@ -8,7 +8,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 T = TypeVar("T")
 
 
-def await_condition(predicate: Callable[[], T | Literal[False] | None], timeout: float = 60, message: str = "") -> T:
+def await_condition(predicate: Callable[[], T | Literal[False] | None], timeout: float = 120, message: str = "") -> T:
     """Returns the first true value of `predicate`, which is called at once, then at growing intervals of at most 0.3 s.
     AssertionError after `timeout` s."""
     last: list[T | Literal[False] | None] = []

@@ -60,7 +60,7 @@ class RecordingStack(FakeStack):
             on_event({kind: {"metadata": metadata}})
         names = {each.name for each in registrations.first}
         names |= {each.name for each in (*registrations.kept, *registrations.delete(names.intersection(self.failing)))}
-        assert self.compared is None or self.compared.wait(30)
+        assert self.compared is None or self.compared.wait(120)
         gone = [key for key, each in self.state.resources.items() if each.declared.name not in names]
         self.by_name += tuple(gone) if self.state.deletes_objects else ()
         for key in gone:

@@ -136,7 +136,7 @@ def test_execute_returns_when_every_operation_is_confirmed_not_when_the_engine_e
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         for event in (began(A, "create"), ended(A, "create", id="x"), began(B, "same")):
             on_event(event)
-        stack.engine.interrupted.wait(10)
+        stack.engine.interrupted.wait(120)
 
     stack.script = script
     progress = execute(updates, stack, {A: Operation.CREATE})
@@ -157,7 +157,7 @@ def test_an_engine_that_only_writes_its_state_is_not_interrupted(
 
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         on_event(ended(A, operation, id="x"))
-        may_end.wait(10)
+        may_end.wait(120)
 
     stack.script = script
     execute(updates, stack, {A: operation})
@@ -179,7 +179,7 @@ def test_each_confirmed_creation_calls_back(updates: Updates, stack: FakeStack) 
 
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         on_event(ended(A, "create", id="x"))
-        assert first.wait(10)  # before the rest of the update is done
+        assert first.wait(120)  # before the rest of the update is done
         on_event(ended(C, "create", metadata={"deletionTimestamp": "now"}))
         on_event(ended(B, "update", id="y"))
 
@@ -200,7 +200,7 @@ def test_an_unexpected_operation_interrupts_the_update(
 ) -> None:
     def script(on_event: Callable[[EngineEvent], None]) -> None:
         on_event(began(urn, operation))
-        assert stack.engine.interrupted.wait(10)
+        assert stack.engine.interrupted.wait(120)
         raise UpdateInterruptedError("interrupted")
 
     stack.script = script
@@ -299,7 +299,7 @@ def test_an_update_that_is_called_off_executes_nothing(updates: Updates, stack: 
 def test_a_stopped_update_raises_the_error_of_the_stop(updates: Updates, stack: FakeStack) -> None:
     def script(_: Callable[[EngineEvent], None]) -> None:
         updates.stop(LeaseLostError("the Lease was lost"))
-        assert stack.engine.interrupted.wait(10)
+        assert stack.engine.interrupted.wait(120)
         raise UpdateInterruptedError("interrupted")
 
     stack.script = script
@@ -312,7 +312,7 @@ def test_a_lost_lease_kills_the_engine_that_changes_objects(updates: Updates, st
 
     def script(_: Callable[[EngineEvent], None]) -> None:
         updates.lose(LeaseLostError("the Lease was lost"))
-        assert stack.engine.killed.wait(10)
+        assert stack.engine.killed.wait(120)
         raise UpdateInterruptedError("killed")
 
     stack.script = script

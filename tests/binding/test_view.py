@@ -41,7 +41,7 @@ def view(apiserver: FakeApiserver, clock: Clock) -> Iterator[ClusterCache]:
     with listening(apiserver) as connection:
         view = ClusterCache(connection, SETTINGS, clock)
         view.start()
-        view.wait_synced(timeout=30)
+        view.wait_synced(timeout=120)
         yield view
         view.stop()
 

@@ -65,7 +65,7 @@ class Asked:
     def refresh(self) -> None:
         self._answered.clear()
         self.types.refresh()
-        assert self._answered.wait(10)
+        assert self._answered.wait(120)
 
 
 def test_without_a_region_there_is_no_request(tmp_path: Path, requests: Requests) -> None:

@@ -48,7 +48,7 @@ def test_the_pages_of_an_example_open_in_the_browser(tmp_path: Path) -> None:
         with urllib.request.urlopen(opened.read_text().strip(), timeout=30) as answer:
             assert "p5.48xlarge" in answer.read().decode()
         serving.send_signal(signal.SIGINT)
-        assert serving.wait(timeout=30) == 0
+        assert serving.wait(timeout=120) == 0
     finally:
         serving.kill()
         serving.communicate()

@@ -15,7 +15,7 @@ from plimsoll.observe.cluster import Observer
 from plimsoll.report import Reporter
 from tests.capacity_requests.cluster import Cluster, at, claim, node, pool, share_pod
 
-PATIENCE = 20
+PATIENCE = 120
 """Maximum seconds to wait; only a failing test waits that long."""
 
 

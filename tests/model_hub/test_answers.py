@@ -179,7 +179,7 @@ def test_a_refused_model_has_a_reason_and_is_requested_again(hub: Hub, asking: A
     assert "no config.json" in refusal(asking.models.completed(seen))
     asking.now += timedelta(seconds=1)
     asking.refresh()
-    assert asking.answered.wait(10)
+    assert asking.answered.wait(120)
     assert validate(asking.models.completed(seen))[0].accepted
 
 
@@ -191,7 +191,7 @@ def test_a_failing_hub_is_requested_again_soon(hub: Hub, asking: Asking) -> None
     hub.status = 0
     asking.now += AGAIN
     asking.refresh()
-    assert asking.answered.wait(10)
+    assert asking.answered.wait(120)
     assert validate(asking.models.completed(seen))[0].accepted
 
 
@@ -205,7 +205,7 @@ def test_a_model_is_requested_again_after_an_unexpected_error(
     assert "ZeroDivisionError" in refused.message
     asking.now += LASTING_AGAIN
     asking.refresh()
-    assert asking.answered.wait(10)
+    assert asking.answered.wait(120)
     assert validate(asking.models.completed(naming(hub, NAME)))[0].accepted
 
 
@@ -224,7 +224,7 @@ def test_a_loop_does_not_wait_for_a_slow_hub(hub: Hub) -> None:
     before = asking.models.version
     assert "is being read from" in refusal(asking.models.completed(naming(hub, NAME)))
     hub.slow.clear()
-    assert asking.answered.wait(10)
+    assert asking.answered.wait(120)
     assert asking.models.version > before
     asking.models.close()
 

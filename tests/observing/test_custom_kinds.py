@@ -25,12 +25,12 @@ def test_kinds_of_a_newer_release_are_not_planned_on(cluster: FakeApiserver, obs
             return error.message
         return ""
 
-    assert "workspaces.plimsoll.dev" in await_condition(refusal, 60, "kinds of a newer release")
+    assert "workspaces.plimsoll.dev" in await_condition(refusal, 120, "kinds of a newer release")
 
 
 def start(observer: Observer) -> None:
     observer.start()
-    observer.wait_synced(10)
+    observer.wait_synced(120)
 
 
 def claims(observer: Observer) -> list[str]:
@@ -49,27 +49,27 @@ def test_a_kind_is_observed_when_it_is_defined(cluster: FakeApiserver, observer:
     cluster.serve(CLAIMS.path)
     cluster.put(CLAIMS.path, "first")
     define(cluster, CLAIMS.definition)
-    await_condition(lambda: claims(observer) == ["first"], 60)
-    await_condition(lambda: cluster.watching(CLAIMS.path), 60)
+    await_condition(lambda: claims(observer) == ["first"], 120)
+    await_condition(lambda: cluster.watching(CLAIMS.path), 120)
     cluster.put(CLAIMS.path, "second")
-    await_condition(lambda: claims(observer) == ["first", "second"], 60)
+    await_condition(lambda: claims(observer) == ["first", "second"], 120)
 
 
 def test_a_kind_is_awaited_until_its_definition_is_established(cluster: FakeApiserver, observer: Observer) -> None:
     start(observer)
     define(cluster, CLAIMS.definition)
-    await_condition(lambda: cluster.seen(CLAIMS.path, watch=False), 60, "a list that finds it not yet served")
+    await_condition(lambda: cluster.seen(CLAIMS.path, watch=False), 120, "a list that finds it not yet served")
     assert claims(observer) == []
     cluster.serve(CLAIMS.path)
     cluster.put(CLAIMS.path, "first")
     define(cluster, CLAIMS.definition, revision=2)
-    await_condition(lambda: claims(observer) == ["first"], 60)
+    await_condition(lambda: claims(observer) == ["first"], 120)
 
 
 def test_a_kind_without_our_version_is_not_requested(cluster: FakeApiserver, observer: Observer) -> None:
     define(cluster, CLAIMS.definition)
     observer.start()
-    observer.wait_synced(30)
+    observer.wait_synced(120)
     asked = len(cluster.seen(CLAIMS.path, watch=False))
     assert not observer.wait(0.0, 0.0, timeout=0.5)
     assert len(cluster.seen(CLAIMS.path, watch=False)) == asked
@@ -83,15 +83,15 @@ def test_a_deleted_kind_is_empty_until_it_is_defined_again(cluster: FakeApiserve
     assert claims(observer) == ["first"]
     cluster.unserve(CLAIMS.path)
     cluster.delete(DEFINITIONS.path, str(CLAIMS.definition))
-    await_condition(lambda: claims(observer) == [], 60)
+    await_condition(lambda: claims(observer) == [], 120)
     asked = len(cluster.seen(CLAIMS.path, watch=False))
     cluster.put(NODES.path, "later")
-    await_condition(lambda: observer.snapshot().nodes, 60, "a change of another kind")
+    await_condition(lambda: observer.snapshot().nodes, 120, "a change of another kind")
     assert len(cluster.seen(CLAIMS.path, watch=False)) == asked, "a kind that is not defined is not requested"
     cluster.serve(CLAIMS.path)
     cluster.put(CLAIMS.path, "second")
     define(cluster, CLAIMS.definition)
-    await_condition(lambda: claims(observer) == ["second"], 60)
+    await_condition(lambda: claims(observer) == ["second"], 120)
 
 
 def test_without_our_own_kinds_the_foundation_is_named(cluster: FakeApiserver, observer: Observer) -> None:
@@ -107,9 +107,9 @@ def test_objects_of_a_defined_kind_stay_if_the_apiserver_responds_404(
     cluster.put(CLAIMS.path, "first")
     define(cluster, CLAIMS.definition)
     start(observer)
-    await_condition(lambda: cluster.watching(CLAIMS.path), 60)
+    await_condition(lambda: cluster.watching(CLAIMS.path), 120)
     cluster.unserve(CLAIMS.path)
-    await_condition(lambda: len(cluster.seen(CLAIMS.path, watch=False)) > 3, 30, "several lists in vain")
+    await_condition(lambda: len(cluster.seen(CLAIMS.path, watch=False)) > 3, 120, "several lists in vain")
     assert claims(observer) == ["first"]
     assert any("NodeClaim: the watch is broken" in warning for warning in observer.snapshot().warnings)
 

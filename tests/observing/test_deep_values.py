@@ -67,15 +67,15 @@ def test_a_workspace_that_is_nested_too_deeply_is_invalid(
     items = workspace("deep", 1, depth) + b"," + workspace("other", 2, 1)
     cluster.raw[WORKSPACES.path] = b'{"metadata":{"resourceVersion":"200"},"items":[' + items + b"]}"
     observer.start()
-    observer.wait_synced(10)
+    observer.wait_synced(120)
     del cluster.raw[WORKSPACES.path]
     snapshot = observer.snapshot()
     assert [each.name for each in snapshot.workspaces] == ["other"]
     assert [(each.ref.name, "nested deeper" in each.message) for each in snapshot.invalid_workspaces] == [
         ("deep", True)
     ]
-    await_condition(lambda: cluster.watching(WORKSPACES.path), 60, "a watch")
+    await_condition(lambda: cluster.watching(WORKSPACES.path), 120, "a watch")
     cluster.say(WORKSPACES.path, b'{"type":"MODIFIED","object":' + workspace("other", 201, depth) + b"}\n")
     cluster.say(WORKSPACES.path, b'{"type":"MODIFIED","object":' + workspace("deep", 202, 1) + b"}\n")
-    await_condition(lambda: [each.name for each in observer.snapshot().workspaces] == ["deep"], 60, "the other one")
+    await_condition(lambda: [each.name for each in observer.snapshot().workspaces] == ["deep"], 120, "the other one")
     assert [each.ref.name for each in observer.snapshot().invalid_workspaces] == ["other"]

@@ -228,7 +228,7 @@ def test_without_permission_for_daemon_sets_a_warning_is_given(
     cluster.put(DAEMON_SETS.path, "agent", "kube-system", spec={"template": {"spec": {"containers": []}}})
     cluster.refusals[DAEMON_SETS.path] = [refusal(403, "Forbidden")] * 3
     start(observer)
-    await_condition(lambda: [each.name for each in observer.snapshot().daemon_sets] == ["agent"], 60)
+    await_condition(lambda: [each.name for each in observer.snapshot().daemon_sets] == ["agent"], 120)
     assert not any("DaemonSet" in each for each in observer.snapshot().warnings)
 
 

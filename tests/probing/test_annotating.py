@@ -130,4 +130,4 @@ def test_it_holds_the_gpu_until_it_is_terminated(apiserver: Apiserver, tmp_path:
         assert process.stderr.readline() == f"kai-resource-reservation/gpu-reservation-1 holds {UUID}\n"
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=120) == 0

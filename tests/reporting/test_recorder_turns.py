@@ -21,7 +21,7 @@ class SlowConnection:
         self.asked: list[str] = []
 
     def request(self, method: str, path: str, *given: Any, **more: Any) -> dict[str, Any]:
-        self.go.wait(30)
+        self.go.wait(120)
         self.asked.append(path.split("/")[5])
         return {}
 

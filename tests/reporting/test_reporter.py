@@ -34,7 +34,7 @@ class Recording(Connection):
 
     def request(self, method: str, path: str, body: Any = None, **options: Any) -> dict[str, Any]:
         self.calls.append((method, path, body))
-        self.gate.wait(10)
+        self.gate.wait(120)
         key = f"{method} {path}"
         if key in self.errors:
             raise self.errors[key]

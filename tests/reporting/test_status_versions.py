@@ -38,7 +38,7 @@ class Versioned(Connection):
         name = next((part for part in path.split("/") if part in UIDS), "")
         if path.endswith("/status"):
             self.begun.set()
-            assert self.gate.wait(10)
+            assert self.gate.wait(120)
         with self._lock:
             if method == "PATCH" and name:
                 self._write(name, body)
@@ -108,7 +108,7 @@ def test_a_snapshot_that_shows_the_status_before_the_last_causes_no_write(
 def test_a_status_during_another_write_is_written_afterwards(apiserver: Versioned, reporter: Reporter) -> None:
     apiserver.gate.clear()
     reporter.report(*refused("first"), NOW)
-    assert apiserver.begun.wait(10)
+    assert apiserver.begun.wait(120)
     reporter.report(*refused("second"), NOW)
     apiserver.gate.set()
     reporter.flush()

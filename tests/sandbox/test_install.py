@@ -274,7 +274,7 @@ def test_only_the_first_parts_are_awaited_and_leaving_the_context_ends_the_other
         children = [waiting, *waiting.children()]
         assert [p.part.name for p in installation.left()] == ["kwok"]
 
-    assert not psutil.wait_procs(children, timeout=30)[1]
+    assert not psutil.wait_procs(children, timeout=120)[1]
     assert part("etcd").cached.joinpath("etcd").exists()
     assert not part("kwok").cached.joinpath("kwok").exists()
 
@@ -287,12 +287,12 @@ def test_an_install_that_waits_for_another_can_be_stopped(script: Script) -> Non
     with (etcd.cached / ".lock").open("w") as lock, ThreadPoolExecutor() as pool:
         fcntl.flock(lock, fcntl.LOCK_EX)
         second = pool.submit(build_part, etcd, etcd.programs, 1, lambda _: waits.set(), go)
-        assert waits.wait(timeout=30)
+        assert waits.wait(timeout=120)
 
         go.stop()
 
         with pytest.raises(Stopped):
-            second.result(timeout=30)
+            second.result(timeout=120)
 
 
 def test_closing_the_terminal_ends_the_builds(script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +345,7 @@ def test_an_interrupt_while_builds_are_being_started_ends_those_that_run(
     with pytest.raises(KeyboardInterrupt):
         Installation(find_programs(["etcd", "kwok"])).run()
 
-    assert not psutil.wait_procs(building, timeout=30)[1]
+    assert not psutil.wait_procs(building, timeout=120)[1]
     assert [p.name for p in part("etcd").cached.iterdir()] == [".lock"]
     assert not part("kwok").cached.exists()
 
@@ -388,7 +388,7 @@ def test_two_installs_at_once_build_a_part_once(script: Script, tmp_path: Path) 
     with gate.open("w") as opened:
         second = threading.Thread(target=build_part, args=(etcd, [etcd.programs[0]], 1, second_step, GoCommands()))
         second.start()
-        assert waits.wait(timeout=30)
+        assert waits.wait(timeout=120)
         opened.write("go")
     first.join()
     second.join()

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import grpc
-import psutil
 import pytest
 from pulumi.runtime.proto import language_pb2
 
+from plimsoll.apply.engine import is_running
 from plimsoll.language_host import Forwarding, with_program
 from tests.awaiting import await_condition
 
@@ -64,7 +64,7 @@ def test_the_host_ends_with_its_parent_process(tmp_path: Path) -> None:
     host.chmod(0o755)
     program = f"from plimsoll.language_host import main; main({str(host)!r})"
     before = subprocess.Popen([sys.executable, "-c", program])
-    pid = int(await_condition(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 30))
+    pid = int(await_condition(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 120))
     before.kill()
     before.wait()
-    await_condition(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10)
+    await_condition(lambda: not is_running(pid), message="the host has ended")

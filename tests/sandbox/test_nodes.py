@@ -62,7 +62,7 @@ class SlowCluster:
         yield SimpleNamespace(stream=lambda _size: self._events())
 
     def _events(self) -> Iterator[bytes]:
-        assert self._all_asked.wait(10)
+        assert self._all_asked.wait(120)
         self.watches += 1
         self.seconds += WATCH_SECONDS
         late = [node for node in list(self._nodes.values()) if node["status"] is not READY]
