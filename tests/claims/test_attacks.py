@@ -10,6 +10,7 @@ import pytest
 from plimsoll.labels import DEVICE_CLASS_PREFIX, GPU_RESOURCE
 from plimsoll.model.api import GATE_REMOVED_REASON
 from plimsoll.plan import plan
+from tests.calls import calls
 from tests.claims.objects import (
     DRIVER,
     Manifest,
@@ -303,6 +304,32 @@ def test_a_network_card_beside_gpus_opens_no_gate(tmp_path: Path, most: int) -> 
     pods = a_pod("a", "card", **GATED, **whole), requesting("b", "example.com/none", **GATED)
     pods[1]["spec"] |= both
     assert not released(tmp_path, most, *cards, *pods)
+
+
+def _ladders(requests: int, claims: int) -> tuple[Manifest, ...]:
+    """A pod whose claims have requests with eight alternatives each."""
+    ladder = {"firstAvailable": [{"name": f"a{each}", **asked(each + 1)} for each in range(8)]}
+    names = [{"name": f"c{each}", "resourceClaimTemplateName": "ladders"} for each in range(claims)]
+    return a_template("ladders", *[ladder] * requests), a_pod("pod", resourceClaims=names)
+
+
+@pytest.mark.parametrize(("requests", "claims", "read"), [(8, 1, True), (9, 1, False), (4, 3, False)])
+def test_claims_with_hundreds_of_alternatives_are_not_read(
+    tmp_path: Path, requests: int, claims: int, read: bool
+) -> None:
+    """30 pods with 32 claims of 31 requests took a plan 14 seconds."""
+    found = _why(tmp_path, *_ladders(requests, claims))
+    assert ("requests and alternatives in the claims of one pod" in found) is not read
+    template, pod = _ladders(requests, claims)
+    assert not released(tmp_path, 0, template, pod | {"spec": pod["spec"] | GATED})
+
+
+def test_the_cost_of_claims_has_a_bound(tmp_path: Path) -> None:
+    def cost(claims: int) -> int:
+        snapshot = snapshot_of(tmp_path, an_environment(), a_class(), *POOL, *NODE, *_ladders(32, claims))
+        return calls(lambda: plan(snapshot, (), NOW))
+
+    assert cost(32) < 2 * cost(1)
 
 
 def test_of_many_pods_with_one_claim_the_first_alone_is_planned_with_all(tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ _NOTHING: Final = ClaimedDevices()
 _HOST: Final = tuple(each.name for each in fields(HostRequest))
 _MOST_WORK: Final = 2 * MOST_WORK
 """Microseconds for each kind of device of the different selectors in the claims of one namespace."""
+_MOST_ASKED: Final = 64
+"""Requests in the claims of a pod, each alternative (`firstAvailable`) counted: a claim may have 256 of them, and a pod
+any number of claims."""
 _Key = tuple[str, str]
 """(namespace, name)"""
 
@@ -64,6 +67,8 @@ class PodClaims:
             # Others may use a claim that the pod names itself, later too.
             settled = known and all(named.template for named in pod.resource_claims)
             return ClaimedDevices(held=held, in_queue=in_queue, settled=settled, unmet=0 if known else None)
+        if (many := _too_many(own)) is not None:
+            return replace(many, in_queue=in_queue, held=sum(self._held(pod, each) for each in own))
         found = [self._one(pod, named) for named in pod.resource_claims]
         requests = tuple(request for one in found for request in one.requests)
         problem = next((one for one in found if one.problem), _NOTHING)
@@ -95,6 +100,8 @@ class PodClaims:
     def again(self, pod: Pod) -> ClaimedDevices:
         """What the pod's claims would ask for if it were created again elsewhere, without what it has now. A claim that
         other pods use, too, keeps its devices: that is a problem."""
+        if (many := _too_many([self._source(pod, named) for named in pod.resource_claims])) is not None:
+            return many
         found = [self._anew(pod, named) for named in pod.resource_claims]
         requests = tuple(request for one in found for request in one.requests)
         return replace(next((one for one in found if one.problem), _NOTHING), requests=requests)
@@ -213,6 +220,22 @@ class PodClaims:
         """The pod that asks for the devices of a claim that several use; None if it is this one."""
         first = next(iter(self._users(claim)), pod)
         return None if first.key == pod.key else first
+
+
+def _too_many(sources: Iterable[ResourceClaim | ResourceClaimTemplate | None]) -> ClaimedDevices | None:
+    """What a pod asks for whose claims have more requests than are planned; None if they have not."""
+    asked = [each.request for each in sources if each is not None]
+    number = sum(len(request.alternatives) for each in asked for request in each.requests)
+    if number <= _MOST_ASKED:
+        return None
+    first = next((each for one in asked for each in one.requests if may_be_gpus(each)), asked[0].requests[0])
+    return ClaimedDevices(
+        (ClaimRequest((first,)),),
+        problem=f"ClaimNotPlanned: {number} requests and alternatives in the claims of one pod, of which at most "
+        f"{_MOST_ASKED} are read",
+        hint="ask for several devices in one request (count)",
+        unmet=None,
+    )
 
 
 def _most_gpus(request: ClaimRequest) -> int | None:
