@@ -62,6 +62,9 @@ ATTACKS: dict[str, Any] = {
 """Requests of templates for more than two devices; the first alternative is not to be had."""
 BOUNDED = "bounded-claims"
 TAKERS = ("mine-0", "mine-1", "mine-2", "both-a", "both-b", "all", "dearer", "by-class")
+OF_CLASS = f"{DRIVER}.deviceclass.resource.k8s.io/devices"
+"""Key of a ResourceQuota."""
+THREES = ("three-0", "three-1")
 
 
 @pytest.fixture
@@ -70,11 +73,12 @@ def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube
     yield cluster
     cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"access": None}})
     cluster.delete("apps/v1", "Deployment", "claiming")
-    remove_shares(cluster, TAKERS)
+    remove_shares(cluster, [*TAKERS, *THREES])
+    cluster.delete("v1", "ResourceQuota", "devices", "default")
     cluster.delete(RESOURCE, "ResourceClaim", "shared")
     await_condition(lambda: not cluster.list(RESOURCE, "ResourceClaim", "default"), 120, "its pods and their claims go")
     remove_added(cluster, "GPUDemand", "NodeProfile")
-    for name in ("one", "two", "half", *ATTACKS):
+    for name in ("one", "two", "three", "half", *ATTACKS):
         cluster.delete(RESOURCE, "ResourceClaimTemplate", name)
     for name in (DRIVER, MIG):
         cluster.delete(RESOURCE, "DeviceClass", name)
@@ -251,7 +255,7 @@ def take(cluster: Kube, name: str, **limits: str) -> None:
         "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.9", "resources": {"limits": limits}}],
     }
     if not limits:
-        template = "one" if name.startswith("mine") else name
+        template = {"mine": "one"}.get(of := name.partition("-")[0], of)
         by = {"resourceClaimName": "shared"} if name.startswith("both") else {"resourceClaimTemplateName": template}
         spec["resourceClaims"] = [{"name": "gpu", **by}]
         spec["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
@@ -298,6 +302,53 @@ def test_claims_of_a_tenant_buy_no_more_than_access_allows(
         await_condition(lambda: not triggers(cluster), 120, "the request is met")
         assert len(claims_of(cluster, BOUNDED)) == 1
         assert (allocated(cluster), len(gated(cluster)) >= len(TAKERS) - 2) == (2, True)
+
+
+def declare_quota(cluster: Kube, devices: int) -> None:
+    """Awaits that the apiserver enforces it."""
+    metadata = {"name": "devices", "namespace": "default"}
+    hard = {OF_CLASS: str(devices)}
+    cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}})
+    await_condition(lambda: _of_quota(cluster).get("hard") == hard, 60, "the quota controller has seen it")
+
+
+def _of_quota(cluster: Kube) -> dict[str, Any]:
+    found: dict[str, Any] = (cluster.get("v1", "ResourceQuota", "devices", "default") or {}).get("status", {})
+    return found
+
+
+def test_a_quota_of_a_class_buys_no_node_for_a_claim_that_is_not_created(
+    cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """Two pods claim three devices each, and a node has four. Of the quota, one claim can be created: its pod gets a
+    node, the other pod is told. Once the quota leaves room for it, it gets a node, too."""
+    declare_demand(cluster, "trigger-pod")
+    declare_class(cluster)
+    add_open_pool(cluster, BOUNDED, TYPE)
+    declare_devices(cluster, BOUNDED)
+    declare_template(cluster, "three", 3)
+    declare_quota(cluster, 5)
+    for name in THREES:
+        take(cluster, name)
+    await_condition(lambda: _of_quota(cluster).get("used") == {OF_CLASS: "3"}, 60, "one claim is created")
+
+    def told() -> int:
+        about = (each for each in demands(cluster) if f"allows 5 of {OF_CLASS}" in str(each.get("reasons")))
+        return sum(each.get("refusedPods", 0) for each in about)
+
+    with dra_driver(demand_sandbox.kubeconfig, {TYPE: L4}), controller(demand_sandbox, tmp_path):
+        await_condition(lambda: allocated(cluster) == 3, 120, "the pod whose claim there is gets its devices")
+        await_condition(lambda: told() == 1, 60, "the other pod is told")
+        await_condition(lambda: not triggers(cluster), 120, "the request is met")
+        await_another_look(cluster)
+        assert len(claims_of(cluster, BOUNDED)) == 1
+        assert len(gated(cluster)) == 1
+        assert _of_quota(cluster)["used"] == {OF_CLASS: "3"}
+        declare_quota(cluster, 6)
+        await_condition(lambda: allocated(cluster) == 6, 120, "so does the other pod")
+        await_condition(lambda: not triggers(cluster), 120, "the request is met")
+        assert len(claims_of(cluster, BOUNDED)) == 2
+        assert _of_quota(cluster)["used"] == {OF_CLASS: "6"}
 
 
 def test_pods_with_slices_of_mig_get_nodes_from_zero(cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path) -> None:
