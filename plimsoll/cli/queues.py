@@ -133,6 +133,9 @@ def _from_files(paths: list[str], passed_over: Counter[str]) -> Iterator[dict[st
             try:
                 require_object(manifest)
             except InvalidObjectError as error:
+                if _is_of_no_cluster(manifest):
+                    passed_over[f"{manifest['kind']} ({manifest['apiVersion']})"] += 1
+                    continue
                 raise ManifestError(f"{place}: {error.message}", error.hint) from None
             settings = manifest["kind"] == "NodePool"
             if is_kind(manifest, GROUP, "Environment"):
@@ -148,6 +151,16 @@ def _from_files(paths: list[str], passed_over: Counter[str]) -> Iterator[dict[st
                 yield manifest
             else:
                 passed_over[f"{manifest['kind']} ({manifest['apiVersion']})"] += 1
+
+
+def _is_of_no_cluster(manifest: dict[str, Any]) -> bool:
+    """Whether it is the configuration of a tool, such as a kubeconfig: without metadata, and in a form of its own."""
+    from plimsoll.observe.files import READ
+    from plimsoll.policy import is_read
+
+    version, kind = (manifest.get(field) for field in ("apiVersion", "kind"))
+    named = isinstance(version, str) and isinstance(kind, str) and bool(version and kind)
+    return named and "metadata" not in manifest and (version, kind) not in READ and not is_read(manifest)
 
 
 def _from_cluster(kubeconfig: Any, context: str | None) -> list[dict[str, Any]]:

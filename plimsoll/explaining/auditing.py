@@ -176,8 +176,9 @@ def _without_gates(planned: PlannedDemand) -> Iterator[AuditFinding]:
 
 def _dead_queues(planned: PlannedDemand) -> Iterator[AuditFinding]:
     tree = QueueTree.of(planned.snapshot)
+    in_cycles = {each for cycle in tree.cycles for each in cycle}
     for name in tree:
-        if not tree.is_leaf(name):
+        if not tree.is_leaf(name) and name not in in_cycles:
             continue
         broken = tree.broken_at(name)
         closed = [each for each in tree.path_to_root(name) if tree.amounts(each, Resource.GPU).limit == 0]

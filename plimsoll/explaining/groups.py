@@ -65,7 +65,7 @@ def why_namespace(planned: PlannedDemand, name: str, verdicts: Collection[Verdic
     if not own and not pods:
         known = {each.namespace for each in snapshot.pods} | {each.workspace.namespace for each in verdicts}
         _require(name, [*(each.name for each in snapshot.namespaces), *known], "namespace")
-    links = [Link(Step.REQUEST, State.PASSED, f"{counted(len(pods), 'pod')} that request GPUs, "
+    links = [Link(Step.REQUEST, State.PASSED, f"{counted(len(pods), 'pod')} with GPUs, "
                   f"{counted(len(own), 'Workspace')}"), _access(planned, name)]  # fmt: skip
     for verdict in own:
         if not verdict.accepted:
@@ -106,15 +106,15 @@ def _places(planned: PlannedDemand, demands: Collection[Demand], only: Collectio
     requested = [uid for each in demands for uids in each.on_requested.values() for uid in uids]
     whole = [uid for each in demands for uid in each.whole_gpu_pods if uid not in each.kept_out]
     for words, uids in (
-        ("fit free GPUs and wait for their scheduler", [uid for each in demands for uid in _on_nodes(each)]),
-        ("wait for nodes that are requested", [*requested, *(uid for each in demands for uid in each.awaiting)]),
-        ("need new nodes", [uid for each in demands for uid in each.on_new]),
-        ("are in their grace period", [uid for each in demands for uid in each.in_grace]),
-        ("request whole GPUs, whose nodes the autoscaler provides", whole),
+        ("free GPUs fit, and their scheduler is awaited", [uid for each in demands for uid in _on_nodes(each)]),
+        ("requested nodes are awaited", [*requested, *(uid for each in demands for uid in each.awaiting)]),
+        ("new nodes are needed", [uid for each in demands for uid in each.on_new]),
+        ("in the grace period", [uid for each in demands for uid in each.in_grace]),
+        ("whole GPUs, whose nodes the autoscaler provides", whole),
     ):
         number = len(uids) if only is None else sum(uid in only for uid in uids)
         if number:
-            yield Link(Step.PLACE, State.WAITING, f"{counted(number, 'pod')} {words}", StepReason.SEVERAL_WAIT)
+            yield Link(Step.PLACE, State.WAITING, f"{counted(number, 'pod')}: {words}", StepReason.SEVERAL_WAIT)
     on_new = [each for each in demands if any(only is None or uid in only for uid in each.on_new)]
     if on_new and planned.snapshot.environment.spec.demand.provisioner is DemandProvisioner.NONE:
         yield NOTHING_REQUESTS

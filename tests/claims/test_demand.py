@@ -54,7 +54,7 @@ def a_profile(instance_type: str = FOUR, pool: str = "gpu", *, learned: bool = F
     return {
         "apiVersion": "plimsoll.dev/v1alpha1",
         "kind": "NodeProfile",
-        "metadata": {"name": f"{pool}.{instance_type}"},
+        "metadata": {"name": f"{pool}.{instance_type}".lower().replace("_", "-")},
         "spec": {"nodePool": pool, "instanceType": instance_type, **declared},
         "status": status,
     }

@@ -140,3 +140,10 @@ def test_the_stack_file_needs_no_more_rights_than_the_audit(tmp_path: Path, monk
     assert "may not list nodepools (karpenter.sh)" in done.stderr
     assert "1 object of Pulumi stacks" in done.stderr
     assert set(yaml.safe_load(stack.read_text())["config"]["queues"]) == {"own"}
+
+
+def test_queues_whose_parents_form_a_cycle_can_run_nothing() -> None:
+    found = audited(a_queue("a", parent="b"), a_queue("b", parent="a"), a_queue("leaf", parent="b"))
+    of_queues = [each for each in found.findings if each.section is Section.QUEUES]
+    assert [each.subject for each in of_queues] == ["Queue a", "Queue b", "Queue leaf"]
+    assert all("form a cycle" in each.text for each in of_queues)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from plimsoll.cli import app
 from plimsoll.labels import GPU_GROUP, RESERVED_GPU
 from plimsoll.model.kai import NAMESPACE
+from plimsoll.text import counted
 
 NODE = {
     "apiVersion": "v1",
@@ -113,9 +114,11 @@ def test_a_node_without_whole_gpus_is_shown_with_its_parts(folder: Path) -> None
 def test_replicas_that_keep_the_name_are_no_whole_gpus(folder: Path) -> None:
     node = a_node_of_parts("A100-SHARED", gpu="4")
     node["metadata"]["labels"] |= {"nvidia.com/gpu.count": "1", "nvidia.com/gpu.replicas": "4"}
-    (folder / "cluster.yaml").write_text(yaml.safe_dump_all([node, a_pod_of_parts("one", "gpu", 1)]))
-    done = CliRunner().invoke(app, ["gpus", "-f", str(folder)])
-    assert re.search(r"1 devices? used +1 +0", done.output) and re.search(r"3 devices free +0 +3", done.output)
+    for used, free in ((1, 3), (3, 1)):
+        (folder / "cluster.yaml").write_text(yaml.safe_dump_all([node, a_pod_of_parts("one", "gpu", used)]))
+        done = CliRunner().invoke(app, ["gpus", "-f", str(folder)])
+        assert re.search(rf" {counted(used, 'device')} used +{used} +0", done.output)
+        assert re.search(rf" {counted(free, 'device')} free +0 +{free}", done.output)
 
 
 def test_a_discrepancy_is_exit_code_2(folder: Path) -> None:

@@ -146,3 +146,12 @@ def test_without_rights_on_environments_the_label_is_that_of_kai() -> None:
     for kind in ("queues", "pods"):
         with pytest.raises(RequestError):
             list(queue_objects(cast("Connection", Api(kind))))
+
+
+def test_the_configuration_of_a_tool_is_skipped_and_an_object_without_metadata_is_not(tmp_path: Path) -> None:
+    objects = [queue("a"), {"apiVersion": "v1", "kind": "Config", "clusters": []}]
+    done = plimsoll("queues", "check", "-f", "-", given=yaml.safe_dump_all(objects))
+    assert (done.returncode, "1 Config (v1)" in done.stderr) == (0, True)
+    assert (
+        plimsoll("queues", "check", "-f", "-", given=yaml.safe_dump({**queue("a"), "metadata": None})).returncode == 1
+    )

@@ -84,13 +84,13 @@ def test_node_pools_of_kai_are_named() -> None:
         return {**manifest, "metadata": {**metadata, "labels": labels}}
 
     objects = [
-        *(of_pool(queue(f"of-{pool}"), pool) for pool in ("north", "")),
+        *(of_pool(queue(f"of-{pool or 'none'}"), pool) for pool in ("north", "")),
         of_pool(with_name(NODE, "n2"), "north"),
         NODE,
     ]
     given = yaml.safe_dump_all(objects)
     found = json.loads(plimsoll("queues", "-f", "-", "--output", "json", given=given).stdout)
-    assert {each["name"]: each["nodePool"] for each in found["queues"]} == {"of-north": "north", "of-": ""}
+    assert {each["name"]: each["nodePool"] for each in found["queues"]} == {"of-north": "north", "of-none": ""}
     assert {pool: each["gpu"] for pool, each in found["totalByNodePool"].items()} == {"north": 4, "": 4}
     assert found["total"]["gpu"] == 8
     assert "north" in plimsoll("queues", "-f", "-", given=given).stdout

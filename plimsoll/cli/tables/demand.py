@@ -113,7 +113,7 @@ def _summary(plan: DemandPlan) -> str:
         return "no demand" + (
             f"; {counted(seen, 'pod')} whose GPUs an autoscaler provisions without Plimsoll" if seen else ""
         )
-    bound = f", at least {plan.least_gpus} are needed" if plan.nodes else ""
+    bound = f", at least {plan.least_gpus} needed" if plan.nodes else ""
     names = sorted("/".join(share.pod.key) for each in plan.demands for share in each.pods.values())
     named = f" ({shortlist(names, 3)})" if names else ""
     return (

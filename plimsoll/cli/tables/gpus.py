@@ -1,7 +1,7 @@
 """The ledger of GPUs as text and as JSON."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
 from rich.table import Table
@@ -10,6 +10,7 @@ from plimsoll.cli.shared import OUT, print_table
 from plimsoll.cluster.ledger import GpuAccount, GpuGroup, OtherAccelerators
 from plimsoll.model.kai import shareable_memory_mib
 from plimsoll.packing import GPU_MILLI, Milli
+from plimsoll.text import counted
 
 
 def as_json(accounts: Sequence[GpuAccount], others: Sequence[OtherAccelerators] = ()) -> dict[str, Any]:
@@ -106,9 +107,6 @@ def _rows(account: GpuAccount) -> Iterator[tuple[str, str, str, str]]:
         used = f"{float(group.used_milli) / GPU_MILLI:.3g}{memory}{releasing}"
         free = f"{float(group.free_milli) / GPU_MILLI:.3g}"
         yield group.gpu or f"group {group.name}", used, free, "\n".join(group.pods)
-    whole, free = ("whole", "free") if account.shareable else ("devices used", "devices free")
-    if account.vendor_resource:
-        whole, free = account.vendor_resource, f"{account.vendor_resource} free"
     claimed, of_claims = 0, dict[str, str]()
     for name, pods, devices in account.claims:
         claimed += devices
@@ -120,13 +118,22 @@ def _rows(account: GpuAccount) -> Iterator[tuple[str, str, str, str]]:
         left = float(shared.free) / GPU_MILLI
         users = filter(None, (of_claims.get(name, "") for name, _ in shared.claims))
         yield shared.device, f"{1 - left:.3g}", f"{left:.3g}", "\n".join(users)
-    if account.whole > claimed:
-        yield f"{account.whole - claimed} {whole}", str(account.whole - claimed), "0", "\n".join(account.users)
+    if used_whole := max(0, account.whole - claimed):
+        yield _counted(used_whole, account, "used"), str(used_whole), "0", "\n".join(account.users)
     if account.free_gpus:
-        yield f"{account.free_gpus} {free}", "0", str(account.free_gpus), ""
+        yield _counted(account.free_gpus, account, "free"), "0", str(account.free_gpus), ""
     for parts in account.devices:
         name = f"{parts.allocatable} {parts.resource.rpartition('/')[2]}"
         yield name, str(parts.used), str(parts.free), "\n".join(parts.pods)
+
+
+def _counted(number: int, account: GpuAccount, state: Literal["used", "free"]) -> str:
+    """`3 whole`, `1 free`; `1 device used`, `2 devices free`; `3 amd.com/gpu`, `1 amd.com/gpu free`"""
+    if account.vendor_resource:
+        return f"{number} {account.vendor_resource}" + (" free" if state == "free" else "")
+    if account.shareable:
+        return f"{number} {'whole' if state == 'used' else state}"
+    return f"{counted(number, 'device')} {state}"
 
 
 def _number(milli: Milli) -> int | float:

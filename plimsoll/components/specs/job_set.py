@@ -47,7 +47,7 @@ class ReplicatedJob(Declared):
             raise ValueError("metadata, and its labels, must be objects")
         try:
             check_pod_template(pods)
-            check_quantities(pods)
+            check_quantities(pods["spec"], "spec")
         except ValueError as error:
             raise ValueError(f"spec.template.{error}") from None
         return template

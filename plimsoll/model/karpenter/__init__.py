@@ -6,11 +6,12 @@ from plimsoll.model.karpenter.node_claim import NodeClaim
 from plimsoll.model.karpenter.node_class import RESERVATION_LABELS, Ec2NodeClass, NodeClass, Reservation
 from plimsoll.model.karpenter.node_overlay import NodeOverlay
 from plimsoll.model.karpenter.node_pool import NodePool
-from plimsoll.model.karpenter.node_pool_spec import Duration, NodePoolSpec
+from plimsoll.model.karpenter.node_pool_spec import OPERATORS, Duration, NodePoolSpec
 from plimsoll.model.karpenter.request_event import RequestEvent
 from plimsoll.model.karpenter.requests import CapacityBuffer, PodTemplate, ProvisioningRequest
 
 __all__ = [
+    "OPERATORS",
     "RESERVATION_LABELS",
     "AksNodeClass",
     "CapacityBuffer",

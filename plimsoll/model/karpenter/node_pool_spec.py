@@ -1,6 +1,6 @@
 """NodePoolSpec: the declared fields of a Karpenter NodePool (karpenter.sh/v1)."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -21,12 +21,16 @@ _TEMPLATE_FIELDS: Final = (
     "terminationGracePeriod",
 )
 
+Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
+OPERATORS: Final[tuple[str, ...]] = get_args(Operator)
+"""Of Karpenter's requirements."""
+
 
 class NodeRequirement(Declared):
     """One requirement on the instance types and nodes of a pool."""
 
     key: str
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
+    operator: Operator
     values: tuple[str, ...] = ()
     min_values: Annotated[int, Field(ge=1, le=50)] | None = None
     """Minimum number of different values among which Karpenter must be able to choose."""

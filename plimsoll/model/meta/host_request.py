@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from plimsoll.model.meta.pod_template import check_quantities
 from plimsoll.quantity import mib_of, parse_bytes, parse_cpu_milli
 
 Amount = str | int | float
@@ -39,6 +40,9 @@ class HostRequest:
         try:
             cpu, memory = _total(spec, "cpu", parse_cpu_milli), _total(spec, "memory", parse_bytes)
             return _shared(cpu, memory, _total(spec, EPHEMERAL_STORAGE, parse_bytes))
+        except ValueError:
+            check_quantities(spec)
+            raise
         except (AttributeError, TypeError):
             raise ValueError("containers or resources have other types than those of a pod") from None
 

@@ -59,16 +59,16 @@ def _check_container(container: Any, path: str) -> None:
             raise ValueError(f"{path}.{field} must be an object")
 
 
-def check_quantities(template: Mapping[str, Any]) -> None:
-    """Raises ValueError, which names a field of the template's `spec` that is not a quantity."""
+def check_quantities(spec: Mapping[str, Any], path: str = "") -> None:
+    """Raises ValueError, which names a field of a pod's spec, which is at `path`, that is not a quantity."""
 
-    def check(amount: Any, path: str) -> None:
+    def check(amount: Any, field: str) -> None:
         try:
             canonical_quantity(amount)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise ValueError(f"{field.lstrip('.')}: {error}") from None
 
-    _each_quantity(template["spec"], "spec", check)
+    _each_quantity(spec, path, check)
 
 
 def with_canonical_quantities(template: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,8 @@ DEPTH: Final = 100
 _ITEMS: Final = re.compile(r'"items"\s*:\s*\[')
 _BLANK: Final = re.compile(r"\s*")
 _BETWEEN: Final = re.compile(r"[\s,]*")
+_TEMPLATE: Final = re.compile(r"\{\{.*\}\}")
+"""Go's and Jinja's templates."""
 
 
 class ManifestError(PlimsollError):
@@ -88,7 +90,10 @@ def documents_in(file: str) -> Iterator[Document]:
         if value is None:
             continue
         if not isinstance(value, dict):
-            raise ManifestError(f"{place}: not an object, but {_described(value)}")
+            raise ManifestError(
+                f"{place}: not an object, but {_described(value)}",
+                "write each object as a document of its own, or as one of the items of a List",
+            )
         yield Document(place, _Pruning(place).prune(value), item_lines)
 
 
@@ -120,7 +125,7 @@ def _text(file: str) -> str:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ManifestError(f"{_name(file)}: not UTF-8 text (byte {error.start})") from None
+        raise ManifestError(f"{_name(file)}: not UTF-8 text (byte {error.start})", "save the file as UTF-8") from None
     except OSError as error:
         raise ManifestError(f"{_name(file)}: {error.strerror or error}") from None
 
@@ -206,7 +211,8 @@ def _yaml_parts(file: str, text: str) -> Iterator[_Part]:
         line = f", line {mark.line + 1}" if mark is not None else ""
         problem = "a tab, and YAML is indented with spaces" if _at_tab(text, mark) else None
         problem = problem or getattr(error, "problem", None) or str(error)
-        raise ManifestError(f"{Place(_name(file), number + 1)}{line}: not YAML: {problem}") from None
+        hint = "it is a template: render it first, as `helm template` does" if _TEMPLATE.search(text) else None
+        raise ManifestError(f"{Place(_name(file), number + 1)}{line}: not YAML: {problem}", hint) from None
     except (ValueError, TypeError) as error:
         raise ManifestError(f"{Place(_name(file), number + 1)}: not YAML: {error}") from None
     except RecursionError:

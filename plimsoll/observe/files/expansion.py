@@ -29,6 +29,8 @@ _CONTROLLERS: Final = {
     ("trainer.kubeflow.org", "TrainJob"): "Job",
 }
 """Group and kind of the workloads that are expanded, with the kind of what controls their pods."""
+WORKLOADS: Final = tuple(_CONTROLLERS)
+"""Their groups and kinds."""
 RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
 _TRAINER: Final = "trainer.kubeflow.org"
 _NODES: Final = ("node", "trainer")

@@ -1,5 +1,6 @@
 """Reads a Snapshot from manifests in files, for planning without a cluster."""
 
+import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from plimsoll.model.cluster import (
 from plimsoll.model.dra import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from plimsoll.model.kai import PodGroup, Queue, SchedulingShard, Topology
 from plimsoll.model.karpenter import (
+    OPERATORS,
     AksNodeClass,
     CapacityBuffer,
     Ec2NodeClass,
@@ -42,12 +44,14 @@ from plimsoll.model.meta import ObservedObject, identify, section
 from plimsoll.observe.files.documents import Document, ManifestError, Place, read_documents
 from plimsoll.observe.files.expansion import (
     RUNTIMES,
+    WORKLOADS,
     is_runtime,
     is_workload,
     pods_of,
     scaled,
     why_not_expanded,
 )
+from plimsoll.observe.files.near_misses import near_misses
 from plimsoll.observe.files.priorities import Priorities
 from plimsoll.observe.files.tool_files import tool_file
 from plimsoll.observe.pods import PlainPods, is_plain
@@ -91,6 +95,9 @@ READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("autoscaling.x-k8s.io/v1", "ProvisioningRequest"): ProvisioningRequest,
 }
 """Kinds that planning reads, by apiVersion and kind. Other kinds are skipped with a warning."""
+
+_OBJECT: Final = {"apiVersion", "kind", "metadata", "spec", "status"}
+"""Fields of Plimsoll's kinds."""
 
 _REQUIRING: Final = {"NodePool": ("spec", "template", "spec"), "NodeClaim": ("spec",)}
 """Where kinds have Karpenter's `requirements`."""
@@ -148,6 +155,7 @@ class _Reading:
         self._plain_pods: list[Pod] = []
         self._passed_over: Counter[str] = Counter()
         self._kaitos: Counter[str] = Counter()
+        self._near_misses: dict[str, None] = {}
 
     def read(self, documents: Iterator[Document]) -> Snapshot:
         for document in documents:
@@ -156,6 +164,7 @@ class _Reading:
                 continue
             for place, manifest in objects_of(document):
                 self._add(place, manifest)
+                self._near_misses.update(dict.fromkeys(near_misses(manifest)))
         autoscalers = {each.target: each for each in self._objects[Autoscaler]}
         for place, workload in self._workloads:
             self._expand(place, scaled(workload, autoscalers))
@@ -208,6 +217,7 @@ class _Reading:
             provisioning_requests=tuple(self._objects[ProvisioningRequest]),
             skipped=sum(self._passed_over.values()) + sum(self._kaitos.values()),
             warnings=(
+                *self._near_misses,
                 *priorities.warnings,
                 *([] if environments else self._without_environment()),
                 *(
@@ -227,15 +237,15 @@ class _Reading:
         resources = [each.spec.resource for each in self._objects[Workspace]]
         if typed := sum(bool(each.instance_type or each.instance_types) for each in resources):
             yield (
-                f"no Environment is in the files, so that node auto-provisioning counts as disabled, and "
-                f"{counted(typed, 'Workspace')} with an instance type are for it: add the Environment"
+                f"no Environment is in the files, so that node auto-provisioning counts as disabled, and no "
+                f"Workspace may have an instance type ({counted(typed, 'Workspace')} with one): add the Environment"
             )
         objs = [each for kind in (Pod, CapacityBuffer, ProvisioningRequest) for each in self._objects[kind]]
         requests = [each for each in objs if DEMAND in each.labels and ENVIRONMENT in each.labels]
         if requests:
             names = sorted({each.labels[ENVIRONMENT] for each in requests})
             yield (
-                f"{counted(len(requests), 'object')} that request capacity do not count, because Environment "
+                f"requests for capacity ({counted(len(requests), 'object')}) do not count, because Environment "
                 f"{shortlist(names)} is not in the files: add it"
             )
 
@@ -249,6 +259,7 @@ class _Reading:
         if is_workload(manifest) and WORKSPACE not in section(manifest, "metadata", "labels"):
             metadata = self._named(kind, _metadata(manifest, kind, place, namespaced=True))
             workload = {**manifest, "metadata": metadata}
+            _check_names(metadata, manifest, place)
             self._check_name(place, (kind, metadata["namespace"], str(metadata.get("name"))), workload)
             self._workloads.append((place, workload))
             return
@@ -259,10 +270,11 @@ class _Reading:
         if model is Workload and WORKSPACE not in (metadata.get("labels") or {}):
             self._passed_over[f"{kind} ({version}) without the label {WORKSPACE}"] += 1
             return
-        if model is Workspace:
-            _check_names(metadata, manifest, place)
-        _check_requirements(kind, manifest, place)
         manifest = {**manifest, "metadata": metadata}
+        _check_names(metadata, manifest, place)
+        if version == API_VERSION:
+            _check_fields(manifest, place)
+        _check_requirements(kind, manifest, place)
         try:
             read = model.read(manifest)
         except InvalidObjectError as error:
@@ -308,7 +320,8 @@ class _Reading:
         if version.startswith(f"{GROUP}/") and version != API_VERSION:
             raise ManifestError(f"{place}: apiVersion: {version!r} is not known: use {API_VERSION}")
         counts = self._kaitos if version.startswith(KAITO) else self._passed_over
-        counts[f"{kind} ({version})"] += 1
+        near = _near_kind(version, kind)
+        counts[f"{kind} ({version})" + (f" (did you mean {near}?)" if near else "")] += 1
 
     def _check_name(self, place: Place, key: tuple[str, str, str], manifest: dict[str, Any]) -> None:
         earlier = self._places.setdefault(key, place)
@@ -382,7 +395,7 @@ def _metadata(manifest: dict[str, Any], kind: str, place: Place, *, namespaced: 
 
 
 def _check_names(metadata: dict[str, Any], manifest: dict[str, Any], place: Place) -> None:
-    """Objects of a Workspace get its name and namespace, so these must be valid names."""
+    """As the apiserver: objects that Plimsoll creates have these names, and people read them."""
     for field, longest in (("name", 253), ("namespace", 63)):
         value = metadata.get(field)
         if isinstance(value, str) and (len(value) > longest or not _SUBDOMAIN.fullmatch(value)):
@@ -392,11 +405,34 @@ def _check_names(metadata: dict[str, Any], manifest: dict[str, Any], place: Plac
             )
 
 
+def _near_kind(version: str, kind: str) -> str:
+    """The kind of the same API group that is read and that was meant; empty if none is near."""
+    group = version.partition("/")[0]
+    known = {name.casefold(): name for of, name in (*READ, *WORKLOADS) if of.partition("/")[0] == group}
+    return next((known[each] for each in difflib.get_close_matches(kind.casefold(), known, n=1, cutoff=0.85)), "")
+
+
+def _check_fields(manifest: dict[str, Any], place: Place) -> None:
+    """Fields beside `spec`, as in manifests of KAITO. They would be left out, and are written for a purpose."""
+    for field in sorted(manifest.keys() - _OBJECT):
+        raise ManifestError(
+            f"{place}: {identify(manifest)}: {field}: unknown field of {manifest['kind']}",
+            "fields beside apiVersion, kind and metadata are written under spec",
+        )
+
+
 def _check_requirements(kind: str, manifest: dict[str, Any], place: Place) -> None:
-    """Values of another type than text: `N` without quotes is a boolean, and no family of instance types."""
+    """Operators that Karpenter does not have, and values of another type than text: `N` without quotes is a boolean,
+    and no family of instance types."""
     path = _REQUIRING.get(kind, ())
     items = section(manifest, *path).get("requirements") if path else None
     for number, item in enumerate(items if isinstance(items, list) else ()):
+        operator = item.get("operator") if isinstance(item, dict) else None
+        if isinstance(operator, str) and operator not in OPERATORS:
+            field = ".".join((*path, f"requirements[{number}].operator"))
+            raise ManifestError(
+                f"{place}: {identify(manifest)}: {field}: {operator!r} is not known: use {', '.join(OPERATORS)}"
+            )
         values = item.get("values") if isinstance(item, dict) else None
         for value in values if isinstance(values, list) else ():
             if not isinstance(value, str):

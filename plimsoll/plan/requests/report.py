@@ -155,7 +155,7 @@ def _reasons(state: DemandState, settings: DemandSettings) -> Iterable[str]:
     yield from demand.reasons
     admitted = len(demand.whole_gpu_pods) - len(demand.kept_out)
     if admitted:
-        yield f"{counted(admitted, 'pod')} request whole GPUs: the autoscaler provides their nodes"
+        yield f"whole GPUs of {counted(admitted, 'pod')}: the autoscaler provides the nodes"
     yield from demand.kept_out_reasons
 
 
