@@ -42,13 +42,13 @@ class Controller:
     def kill(self) -> None:
         """Sends SIGKILL, as when a node loses power."""
         self.process.kill()
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)
 
     def stop(self) -> int:
         """Sends SIGTERM and returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=120)
 
 
 @contextmanager

@@ -7,22 +7,26 @@ from typing import Any
 from demo.stage import Stage, declare
 from plimsoll.sandbox import Sandbox
 from tests.awaiting import await_condition
-from tests.e2e.cluster.kube import Kube
+from tests.e2e.cluster.kube import Kube, Manifest
 
 API = "plimsoll.dev/v1alpha1"
 
 
 def change_environment(cluster: Kube, name: str, **spec: Any) -> None:
-    """Changes fields of the Environment, and waits until the running controller plans by them: it may see an object
-    that is created afterwards before the change, as they come by different watches."""
-    changed = cluster.patch(API, "Environment", name, {"spec": spec})
-    generation = changed["metadata"]["generation"]
+    """Changes fields of the Environment, and waits as `await_seen`."""
+    await_seen(cluster, cluster.patch(API, "Environment", name, {"spec": spec}))
+
+
+def await_seen(cluster: Kube, changed: Manifest) -> None:
+    """Waits until the running controller plans by the Environment: it may see an object that is created afterwards
+    before it, as they come by different watches."""
+    name, generation = changed["metadata"]["name"], changed["metadata"]["generation"]
 
     def seen() -> bool:
         status = (cluster.get(API, "Environment", name) or {}).get("status") or {}
         return bool(status.get("observedGeneration", 0) >= generation)
 
-    await_condition(seen, 60, f"the controller has seen {spec}")
+    await_condition(seen, 120, f"the controller has seen {changed['spec']}")
 
 
 def declare_without_workspaces(sandbox: Sandbox, folder: Path) -> None:

@@ -15,4 +15,4 @@ def program(command: Sequence[str], environ: Mapping[str, str], log: Path) -> It
         yield
     finally:
         process.terminate()
-        process.wait(timeout=60)
+        process.wait(timeout=120)

@@ -61,7 +61,7 @@ def start_again(sandbox: Sandbox, cluster: Kube, admitted: Manifest) -> None:
     options = settings.model_dump() | {"port": state.port_of("kube-apiserver")}
     assert sandbox.up(**options, stop_with_caller=True)
     cluster.reconnect()
-    await_condition(lambda: not cluster.refusal(admitted), 60, "the apiserver knows all kinds")
+    await_condition(lambda: not cluster.refusal(admitted), 120, "the apiserver knows all kinds")
 
 
 def lose(sandbox: Sandbox, key: str) -> None:

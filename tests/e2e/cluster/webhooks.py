@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plimsoll.sandbox import AUTHORITY, CERTIFICATE, KEY, Sandbox
+from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube
 
 WEBHOOK = ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration")
@@ -22,9 +23,18 @@ Answer = Callable[[dict[str, Any]], dict[str, Any]]
 def webhook_in_force(
     sandbox: Sandbox, cluster: Kube, answer: Answer, name: str, rules: list[dict[str, Any]], **fields: Any
 ) -> Iterator[None]:
-    """`fields` are further ones of the webhook, such as `timeoutSeconds`."""
-    certificates = sandbox.folder.certificates
-    with _serving(answer, certificates) as port:
+    """`fields` are further ones of the webhook, such as `timeoutSeconds`. The apiserver takes up all webhooks of an
+    object at once: another one there is asked about an object of this function."""
+    certificates, known = sandbox.folder.certificates, threading.Event()
+    probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"{name}-probe"}}
+
+    def answering(request: dict[str, Any]) -> dict[str, Any]:
+        if (request["kind"]["kind"], request["name"]) != ("ConfigMap", f"{name}-probe"):
+            return answer(request)
+        known.set()
+        return {"allowed": True}
+
+    with _serving(answering, certificates) as port:
         authority = base64.b64encode((certificates / AUTHORITY).read_bytes()).decode()
         hook = {
             "name": f"{name}.example.com",
@@ -34,8 +44,13 @@ def webhook_in_force(
             "rules": rules,
             **fields,
         }
-        cluster.apply({"apiVersion": WEBHOOK[0], "kind": WEBHOOK[1], "metadata": {"name": name}, "webhooks": [hook]})
+        config_maps = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+        of_probe = {"name": "probe", "expression": f"request.name == '{name}-probe'"}
+        probing = {"name": f"probe.{name}.example.com", "rules": [config_maps], "matchConditions": [of_probe]}
+        hooks = [hook, {**hook, **probing}]
+        cluster.apply({"apiVersion": WEBHOOK[0], "kind": WEBHOOK[1], "metadata": {"name": name}, "webhooks": hooks})
         try:
+            await_condition(lambda: cluster.apply(probe, dry_run=True) and known.is_set(), message="it is in force")
             yield
         finally:
             cluster.delete(*WEBHOOK, name)

@@ -45,11 +45,11 @@ def remove_added(cluster: Kube, *kinds: str) -> None:
             cluster.delete(API, kind, each["metadata"]["name"])
 
 
-def declare_demand(cluster: Kube, provisioner: str, **rules: Any) -> None:
-    """Sets `spec.demand` of the Environment."""
-    deadlines = {"launchDeadlineSeconds": 300, "registrationDeadlineSeconds": 300, "gpuDeadlineSeconds": 4}
+def declare_demand(cluster: Kube, provisioner: str, *, gpu_deadline: int = 300, **rules: Any) -> dict[str, Any]:
+    """Sets `spec.demand` of the Environment, which is returned. `gpu_deadline` are seconds."""
+    deadlines = {"launchDeadlineSeconds": 300, "registrationDeadlineSeconds": 300, "gpuDeadlineSeconds": gpu_deadline}
     spec = {"demand": {**RULES, **rules, "provisioner": provisioner}, "nodeClaims": deadlines}
-    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": spec})
+    return cluster.patch(API, "Environment", ENVIRONMENT, {"spec": spec})
 
 
 def add_pool(cluster: Kube, name: str, instance_types: str, delay: str = "", **labels: str) -> None:
@@ -167,8 +167,9 @@ def await_another_look(cluster: Kube) -> None:
     """Waits until Karpenter has checked all pending pods again.
 
     Karpenter checks all pods at once: when it has created a NodeClaim for a pod that is created now, it has checked
-    everything else again.
+    everything else again. A node of an earlier look would have room for the pod.
     """
+    await_condition(lambda: not claims_of(cluster, "look"), 120, "that of the last look is gone")
     add_pool(cluster, "look", "g5.12xlarge", tier="look")
     spec = {
         "nodeSelector": {"tier": "look"},
@@ -178,10 +179,10 @@ def await_another_look(cluster: Kube) -> None:
     }
     metadata = {"name": "look", "namespace": NAMESPACE}
     cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
-    await_condition(lambda: claims_of(cluster, "look"), 60, "Karpenter serves a pod that just came")
+    await_condition(lambda: claims_of(cluster, "look"), 120, "Karpenter serves a pod that just came")
     cluster.delete("v1", "Pod", "look", NAMESPACE)
     cluster.delete(*POOL, "look")
-    await_condition(lambda: cluster.get("v1", "Pod", "look", NAMESPACE) is None, 60, "the pod goes")
+    await_condition(lambda: cluster.get("v1", "Pod", "look", NAMESPACE) is None, 120, "the pod goes")
 
 
 def asked(cluster: Kube, provisioner: str) -> list[dict[str, Any]]:
@@ -228,7 +229,7 @@ def sell_out(cluster: Kube, pool: str) -> None:
         },
     }
     await_condition(
-        lambda: cluster.apply(claim, dry_run=True)["spec"]["nodeClassRef"]["name"] == "sold-out", 30, "it is in force"
+        lambda: cluster.apply(claim, dry_run=True)["spec"]["nodeClassRef"]["name"] == "sold-out", 120, "it is in force"
     )
 
 

@@ -101,11 +101,11 @@ def serve(cluster: Kube, pool: str, share: str, nodes: int) -> str:
     """Waits until the pool has this many nodes, and binds the share to the node without a share; returns its name."""
     taken = {pod["spec"].get("nodeName") for pod in cluster.list("v1", "Pod", "default")}
     await_condition(lambda: len(nodes_of(cluster, pool)) == nodes, 120, f"{nodes} nodes of {pool}")
-    await_condition(lambda: not gated(cluster), 60, "the pod is let go")
-    await_condition(lambda: untainted(cluster, pool), 60, "Karpenter takes its taint from the new node")
+    await_condition(lambda: not gated(cluster), 120, "the pod is let go")
+    await_condition(lambda: untainted(cluster, pool), 120, "Karpenter takes its taint from the new node")
     (node,) = [name for name in nodes_of(cluster, pool) if name not in taken]
     bind(cluster, share, node)
-    await_condition(lambda: not triggers(cluster), 60, "its trigger goes")
+    await_condition(lambda: not triggers(cluster), 120, "its trigger goes")
     return node
 
 
@@ -123,13 +123,13 @@ def test_nodes_have_room_for_daemon_sets_and_pods_without_gpus(
         add_shares(cluster, ["watched-0"], cpu="45", tier="watched")
         first = serve(cluster, "watched", "watched-0", 1)
         assert types_of(cluster, "watched") == [LARGE]
-        await_condition(lambda: agents_on(cluster, first), 60, "the agent runs there")
+        await_condition(lambda: agents_on(cluster, first), 120, "the agent runs there")
         batch = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "batch", "namespace": "default"}}
         cluster.create(batch | {"spec": pod_spec("100", tier="watched")})
-        await_condition(lambda: node_of(cluster, "batch") == first, 60)
+        await_condition(lambda: node_of(cluster, "batch") == first, 120)
         add_shares(cluster, ["watched-1"], cpu="45", tier="watched")
         second = serve(cluster, "watched", "watched-1", 2)
-        await_condition(lambda: agents_on(cluster, second), 60)
+        await_condition(lambda: agents_on(cluster, second), 120)
         add_shares(cluster, ["bare-0"], cpu="45", tier="bare")
         serve(cluster, "bare", "bare-0", 1)
         assert types_of(cluster, "bare") == [SMALL]
@@ -137,7 +137,7 @@ def test_nodes_have_room_for_daemon_sets_and_pods_without_gpus(
         await_another_look(cluster)
         assert {pool: claims_of(cluster, pool) for pool in made} == made, "no other NodeClaim is ever made"
         assert types_of(cluster, "watched") == [LARGE, LARGE]
-        await_condition(lambda: len(demands(cluster, "Completed")) == 2, 60)
+        await_condition(lambda: len(demands(cluster, "Completed")) == 2, 120)
     remove_shares(cluster, shares)
 
 
@@ -152,11 +152,11 @@ def test_a_daemon_set_leaves_room_for_fewer_pods(cluster: Kube, demand_sandbox: 
             shares = [f"{tier}-{number}" for number in range(2)]
             add_shares(cluster, shares, fraction="0.25", cpu="20", tier=tier)
             await_condition(lambda: len(nodes_of(cluster, tier)) == nodes, 120, f"{nodes} nodes")  # noqa: B023
-            await_condition(lambda: not gated(cluster), 60, "the pods are let go")
-            await_condition(lambda: untainted(cluster, tier), 60)  # noqa: B023
+            await_condition(lambda: not gated(cluster), 120, "the pods are let go")
+            await_condition(lambda: untainted(cluster, tier), 120)  # noqa: B023
             for number, name in enumerate(shares):
                 bind(cluster, name, nodes_of(cluster, tier)[number % nodes])
-            await_condition(lambda: not triggers(cluster), 60, "the triggers go")
+            await_condition(lambda: not triggers(cluster), 120, "the triggers go")
             assert len(claims_of(cluster, tier)) == nodes
             remove_shares(cluster, shares)
         await_another_look(cluster)
@@ -194,8 +194,8 @@ def test_karpenter_creates_nodes_for_shared_devices_and_mig_slices(
     assert types_of(cluster, devices) == []
     cluster.apply({"apiVersion": OVERLAY[0], "kind": OVERLAY[1], "metadata": {"name": name}, "spec": spec})
     try:
-        await_condition(lambda: types_of(cluster, devices) == [instance_type], 90)
-        await_condition(lambda: again_bound(cluster, batch, devices), 90, "the pod is bound")
+        await_condition(lambda: types_of(cluster, devices) == [instance_type], 120)
+        await_condition(lambda: again_bound(cluster, batch, devices), 120, "the pod is bound")
     finally:
         cluster.delete(*OVERLAY, name)
 
@@ -262,13 +262,13 @@ def test_trigger_pods_request_nodes_for_shared_devices_and_mig_slices(
             cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         for pool, nodes in (("halves", 2), ("slices", 1)):
             await_condition(lambda: len(nodes_of(cluster, pool)) == nodes, 120, f"{nodes} nodes of {pool}")  # noqa: B023
-            await_condition(lambda: untainted(cluster, pool), 60)  # noqa: B023
+            await_condition(lambda: untainted(cluster, pool), 120)  # noqa: B023
             resource, count = announced[pool]
             for node in nodes_of(cluster, pool):
                 announce(cluster, node, {resource: str(count), "nvidia.com/gpu": "0"})
         for name, pool in SHARING.items():
-            await_condition(lambda: bound_to(cluster, name, pool), 90, f"{name} is bound")  # noqa: B023
-        await_condition(lambda: not triggers(cluster), 60, "the triggers go")
+            await_condition(lambda: bound_to(cluster, name, pool), 120, f"{name} is bound")  # noqa: B023
+        await_condition(lambda: not triggers(cluster), 120, "the triggers go")
         claims = [each for each in cluster.list(*CLAIM) if each["metadata"]["labels"]["karpenter.sh/nodepool"] in pools]
         assert not any("nvidia.com/gpu" in each["spec"]["resources"]["requests"] for each in claims)
         await_another_look(cluster)
@@ -294,12 +294,12 @@ def test_trigger_pods_request_nodes_for_replicas_with_the_name_of_whole_gpus(
                 {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
             )
         await_condition(lambda: len(nodes_of(cluster, "alike")) == 2, 120, "two nodes")
-        await_condition(lambda: untainted(cluster, "alike"), 60)
+        await_condition(lambda: untainted(cluster, "alike"), 120)
         assert sorted(gated(cluster)) == [*ALIKE], "the nodes have 4 devices each"
         for node in nodes_of(cluster, "alike"):
             announce(cluster, node, {"nvidia.com/gpu": "16"})
         for name in ALIKE:
-            await_condition(lambda: bound_to(cluster, name, "alike"), 90, f"{name} is bound")  # noqa: B023
-        await_condition(lambda: not triggers(cluster), 60, "the triggers go")
+            await_condition(lambda: bound_to(cluster, name, "alike"), 120, f"{name} is bound")  # noqa: B023
+        await_condition(lambda: not triggers(cluster), 120, "the triggers go")
         await_another_look(cluster)
         assert len(claims_of(cluster, "alike")) == 2

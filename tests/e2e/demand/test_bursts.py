@@ -49,16 +49,16 @@ def test_a_burst_becomes_exactly_the_planned_nodes(
     """The controller is killed while the nodes of 8 GPUs boot; another one continues."""
     triggers = number if provisioner == "trigger-pod" else 0
     declare_demand(cluster, provisioner)
-    add_pool(cluster, provisioner, EIGHT_GPUS, delay="10s", tier=provisioner)
+    add_pool(cluster, provisioner, EIGHT_GPUS, delay="20s", tier=provisioner)
     shares = [f"{provisioner}-{each:02}" for each in range(halves)]
     with controller(demand_sandbox, tmp_path) as first:
-        await_condition(lambda: "the controller is active" in first.text(), 60)
+        await_condition(lambda: "the controller is active" in first.text(), 120)
         add_shares(cluster, shares, tier=provisioner)
-        await_condition(lambda: sum(wanted(cluster, provisioner)) == number, 60, f"{number} nodes are asked for")
+        await_condition(lambda: sum(wanted(cluster, provisioner)) == number, 120, f"{number} nodes are asked for")
         assert reasons(cluster) == ["Unschedulable"] * triggers
-        await_condition(lambda: len(claims_of(cluster, provisioner)) == number, 60, "Karpenter makes them")
+        await_condition(lambda: len(claims_of(cluster, provisioner)) == number, 120, "Karpenter makes them")
         # Trigger pods exist before the update that creates them ends; then it is reported.
-        await_condition(lambda: len(demands(cluster, *UNDER_WAY)) == 1, 60, "one demand is under way")
+        await_condition(lambda: len(demands(cluster, *UNDER_WAY)) == 1, 120, "one demand is under way")
         first.kill()
     planned = claims_of(cluster, provisioner)
     ever = set(planned)
@@ -66,15 +66,15 @@ def test_a_burst_becomes_exactly_the_planned_nodes(
     elsewhere.mkdir()
     with controller(demand_sandbox, elsewhere, hostname="another-host"):
         await_condition(lambda: len(nodes_of(cluster, provisioner)) == number, 120, "the nodes")
-        await_condition(lambda: set(wanted(cluster, provisioner)) == {0}, 60, "every wish is taken back")
+        await_condition(lambda: set(wanted(cluster, provisioner)) == {0}, 120, "every wish is taken back")
         assert reasons(cluster) == ["CapacityReady"] * triggers
-        await_condition(lambda: demands(cluster, "NodeReady"), 60, "the pods are still to be bound")
-        await_condition(lambda: not gated(cluster), 60, "the pods are let go")
+        await_condition(lambda: demands(cluster, "NodeReady"), 120, "the pods are still to be bound")
+        await_condition(lambda: not gated(cluster), 120, "the pods are let go")
         nodes = nodes_of(cluster, provisioner)
         for place, name in enumerate(shares):
             bind(cluster, name, nodes[place // 16])
-        await_condition(lambda: not asked(cluster, provisioner), 60, "what asked goes")
-        await_condition(lambda: demands(cluster, "Completed"), 60)
+        await_condition(lambda: not asked(cluster, provisioner), 120, "what asked goes")
+        await_condition(lambda: demands(cluster, "Completed"), 120)
         ever |= claims_of(cluster, provisioner)
         await_another_look(cluster)
         ever |= claims_of(cluster, provisioner)

@@ -214,7 +214,7 @@ def test_the_scheduler_binds_what_is_promised(kube: Callable[..., Kube], sandbox
     pods: dict[str, Manifest] = {}
     for case in cases:
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.name}})
-        await_condition(lambda case=case: cluster.get("v1", "ServiceAccount", "default", case.name), 60)  # type: ignore[misc]
+        await_condition(lambda case=case: cluster.get("v1", "ServiceAccount", "default", case.name), 120)  # type: ignore[misc]
         for manifest in (*case.nodes, *case.there):
             cluster.create(manifest)
         made = [cluster.create(pod) for pod in case.pods]
@@ -225,7 +225,7 @@ def test_the_scheduler_binds_what_is_promised(kube: Callable[..., Kube], sandbox
         for node in plan.nodes:
             nodes += 1
             cluster.create(a_host(f"new-{nodes}", node.node_pool, labels_of(node, random)))
-        await_condition(lambda: all(map(_is_ready, cluster.list("v1", "Node"))), 60, "the nodes are Ready")
+        await_condition(lambda: all(map(_is_ready, cluster.list("v1", "Node"))), 120, "the nodes are Ready")
         promised = {uid for demand in plan.demands for uid in demand.pods if uid not in demand.refused}
         let_go(cluster, {uid: pods[uid] for uid in sorted(promised - free)})
         free |= promised
@@ -233,7 +233,8 @@ def test_the_scheduler_binds_what_is_promised(kube: Callable[..., Kube], sandbox
             await_condition(lambda promised=promised: promised <= bound(cluster), 20)  # type: ignore[misc]
             if not plan.nodes:
                 break
-    there, last = bound(cluster) & pods.keys(), plan_of(sandbox, cases)
+    # In this order: one that is bound in between is waiting by the plan.
+    last, there = plan_of(sandbox, cases), bound(cluster) & pods.keys()
     refused = {uid for demand in last.demands for uid in demand.refused}
     late = pods.keys() - there - refused
     assert late == set(), [summary(pods[uid]) for uid in late]
@@ -241,7 +242,7 @@ def test_the_scheduler_binds_what_is_promised(kube: Callable[..., Kube], sandbox
     withdrawn = refused & free
     assert len(withdrawn) <= len(pods) // 10, [summary(pods[uid]) for uid in withdrawn]
     let_go(cluster, {uid: pods[uid] for uid in sorted(refused - free)})
-    await_condition(lambda: handled(cluster, refused), 60, "the scheduler has seen the others")
+    await_condition(lambda: handled(cluster, refused), 120, "the scheduler has seen the others")
     assert not refused & bound(cluster), [summary(pods[uid]) for uid in refused & bound(cluster)]
 
 

@@ -108,20 +108,20 @@ def test_a_node_that_refuses_shares_is_bought_once_and_remembered(
     with controller(demand_sandbox, tmp_path):
         add_shares(cluster, [f"{pool}-first"], tier=pool)
         (node,) = await_condition(lambda: nodes_of(cluster, pool), 120, "a node")
-        await_condition(lambda: registered(cluster, pool), 60, "Karpenter has registered it")
+        await_condition(lambda: registered(cluster, pool), 120, "Karpenter has registered it")
         discover(cluster, node, labels, amounts)
-        await_condition(lambda: learned(cluster, pool, f"nvidia.com/{label}"), 60, "it is learned")
-        await_condition(lambda: any("sharedDevices" in each for each in refusals(cluster)), 60, "the share is refused")
-        await_condition(lambda: not triggers(cluster), 60, "the trigger goes")
+        await_condition(lambda: learned(cluster, pool, f"nvidia.com/{label}"), 120, "it is learned")
+        await_condition(lambda: any("sharedDevices" in each for each in refusals(cluster)), 120, "the share is refused")
+        await_condition(lambda: not triggers(cluster), 120, "the trigger goes")
         remove_shares(cluster, [f"{pool}-first"])
         for claim in claims_of(cluster, pool):
             cluster.delete(*CLAIM, claim)
         at_zero = f"karpenter.sh/nodepool={pool}"
-        await_condition(lambda: not cluster.list("v1", "Node", selector=at_zero), 90, "the NodePool is at zero")
-        await_condition(lambda: not claims_of(cluster, pool), 60, "its NodeClaims are gone")
-        await_condition(lambda: not demands(cluster, "Pending"), 60, "the demand is over")
+        await_condition(lambda: not cluster.list("v1", "Node", selector=at_zero), 120, "the NodePool is at zero")
+        await_condition(lambda: not claims_of(cluster, pool), 120, "its NodeClaims are gone")
+        await_condition(lambda: not demands(cluster, "Pending"), 120, "the demand is over")
         add_shares(cluster, [f"{pool}-next"], tier=pool)
-        await_condition(lambda: any("NodeProfile" in each for each in refusals(cluster)), 60, "it is refused at once")
+        await_condition(lambda: any("NodeProfile" in each for each in refusals(cluster)), 120, "it is refused at once")
         await_another_look(cluster)
         assert not claims_of(cluster, pool)
         assert not triggers(cluster)
@@ -136,7 +136,7 @@ def test_a_selector_on_gpus_that_no_node_has_buys_nothing(
     with controller(demand_sandbox, tmp_path):
         add_shares(cluster, ["hopper"], tier="known", **{"nvidia.com/gpu.family": "hopper"})
         await_condition(
-            lambda: any("nvidia.com/gpu.family=hopper" in each for each in refusals(cluster)), 60, "refused"
+            lambda: any("nvidia.com/gpu.family=hopper" in each for each in refusals(cluster)), 120, "refused"
         )
         await_another_look(cluster)
         assert not claims_of(cluster, "known")

@@ -16,7 +16,6 @@ from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import (
     API,
     CLAIM,
-    ENVIRONMENT,
     NAMESPACE,
     TOLERATION,
     add_open_pool,
@@ -40,7 +39,6 @@ OWN = f"plimsoll.dev/workspace-namespace={TEAM},plimsoll.dev/workspace=arc"
 def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube]:
     cluster = kube(demand_sandbox)
     declare_demand(cluster, "trigger-pod")
-    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"nodeClaims": {"gpuDeadlineSeconds": 300}}})
     yield cluster
     for name in PODS:
         cluster.delete("v1", "Pod", name, NAMESPACE)
@@ -116,8 +114,12 @@ def test_a_workspace_gets_a_node_with_gpus_of_intel(cluster: Kube, demand_sandbo
         assert "nvidia.com/gpu" not in claim["spec"]["resources"]["requests"]
         announce(cluster, node, XE)
         selected = "plimsoll.dev/workspace=arc"
-        await_condition(lambda: running(cluster.list("v1", "Pod", TEAM, selected)) == [node], 120, "its pod runs there")
-        (pod,) = cluster.list("v1", "Pod", TEAM, selected)
+
+        def served() -> list[dict[str, Any]]:
+            found = cluster.list("v1", "Pod", TEAM, selected)
+            return found if len(found) == 1 and running(found) == [node] else []
+
+        (pod,) = await_condition(served, 120, "its pod runs there")
         assert pod["spec"]["containers"][0]["resources"]["limits"] == {XE: "4"}
         assert len(cluster.list(*CLAIM, selector=OWN)) == 1
         cluster.delete(API, "Workspace", "arc", TEAM)

@@ -11,7 +11,15 @@ from plimsoll.sandbox.parts import Installation, find_programs, missing_programs
 from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.kube import Kube
-from tests.e2e.demand.environment import EIGHT_GPUS, POOL, TRIGGERS, add_pool, add_shares, declare_demand, remove_shares
+from tests.e2e.demand.environment import (
+    EIGHT_GPUS,
+    TRIGGERS,
+    add_pool,
+    add_shares,
+    declare_demand,
+    remove_added,
+    remove_shares,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -29,17 +37,17 @@ def test_a_request_is_created_and_deleted_with_its_demand(
     add_pool(cluster, "requested", EIGHT_GPUS, tier="requested")
     shares = [f"requested-{number}" for number in range(3)]
     with controller(demand_sandbox, tmp_path) as running:
-        await_condition(lambda: "the controller is active" in running.text(), 60)
+        await_condition(lambda: "the controller is active" in running.text(), 120)
         add_shares(cluster, shares, tier="requested")
-        (request,) = await_condition(lambda: cluster.list(*REQUEST, TRIGGERS), 60, "a request")
+        (request,) = await_condition(lambda: cluster.list(*REQUEST, TRIGGERS), 120, "a request")
         assert request["spec"]["provisioningClassName"] == "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
         (pods,) = request["spec"]["podSets"]
         assert pods["count"] == 1
         name = pods["podTemplateRef"]["name"]
-        template = await_condition(lambda: cluster.get("v1", "PodTemplate", name, TRIGGERS), 60, "its template")
+        template = await_condition(lambda: cluster.get("v1", "PodTemplate", name, TRIGGERS), 120, "its template")
         (container,) = template["template"]["spec"]["containers"]
         assert container["resources"]["requests"]["nvidia.com/gpu"] == "8"
         remove_shares(cluster, shares)
-        await_condition(lambda: not cluster.list(*REQUEST, TRIGGERS), 60, "it goes with its demand")
-        await_condition(lambda: not cluster.list("v1", "PodTemplate", TRIGGERS), 60, "and its template")
-    cluster.delete(*POOL, "requested")
+        await_condition(lambda: not cluster.list(*REQUEST, TRIGGERS), 120, "it goes with its demand")
+        await_condition(lambda: not cluster.list("v1", "PodTemplate", TRIGGERS), 120, "and its template")
+    remove_added(cluster, "GPUDemand")

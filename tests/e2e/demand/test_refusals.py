@@ -59,16 +59,16 @@ def test_karpenter_refuses_a_request_until_its_node_pool_allows_an_offering(
     require_zone(cluster, pool, "nowhere")
     with controller(demand_sandbox, tmp_path):
         add_shares(cluster, [share], tier=pool)
-        (status,) = await_condition(lambda: demands(cluster, "Refused"), 90, "Karpenter refuses it")
+        (status,) = await_condition(lambda: demands(cluster, "Refused"), 120, "Karpenter refuses it")
         said = {each["message"] for each in events(cluster, TRIGGERS, "FailedScheduling")}
         (reason,) = status["reasons"]
         assert reason.startswith("karpenter refuses 1 request since ")
         assert any(f": FailedScheduling: {message[:300]}" in reason for message in said), (reason, said)
-        assert await_condition(lambda: events(cluster, NAMESPACE, "CapacityRefused", share), 60, "its pod is told")
+        assert await_condition(lambda: events(cluster, NAMESPACE, "CapacityRefused", share), 120, "its pod is told")
         assert len(asked(cluster, provisioner)) == 1, "it is still requested"
         require_zone(cluster, pool, "zone-a")
-        await_condition(lambda: nodes_of(cluster, pool), 90, "Karpenter tries again by itself")
-        (status,) = await_condition(lambda: demands(cluster, "NodeReady"), 60, "the GPUs are allocatable")
+        await_condition(lambda: nodes_of(cluster, pool), 120, "Karpenter tries again by itself")
+        (status,) = await_condition(lambda: demands(cluster, "NodeReady"), 120, "the GPUs are allocatable")
         assert not status.get("reasons")
         remove_shares(cluster, [share])
-        await_condition(lambda: not asked(cluster, provisioner), 60, "nothing is left")
+        await_condition(lambda: not asked(cluster, provisioner), 120, "nothing is left")

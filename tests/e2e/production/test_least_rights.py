@@ -18,7 +18,7 @@ from plimsoll.sandbox.parts import Installation, find_programs, missing_programs
 from tests.awaiting import await_condition
 from tests.e2e.cluster.controller import controller
 from tests.e2e.cluster.dra_driver import DRIVER, Devices, dra_driver
-from tests.e2e.cluster.environments import change_environment
+from tests.e2e.cluster.environments import await_seen, change_environment
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.demand.environment import (
     EIGHT_GPUS,
@@ -157,7 +157,7 @@ def serve(cluster: Kube) -> None:
         change_environment(cluster, ENVIRONMENT, modelHub={"endpoint": hub.url})
         cluster.apply(workspace("hub", 1, preset={"name": "acme/law-8b"}))
         await_condition(
-            lambda: cluster.get("v1", "ConfigMap", "plimsoll-models", NAMESPACE), 60, "what the hub says is kept"
+            lambda: cluster.get("v1", "ConfigMap", "plimsoll-models", NAMESPACE), 120, "what the hub says is kept"
         )
     cluster.patch(API, "Workspace", "served", {"spec": {"inference": {"replicas": 2}}}, "inference")
     await_condition(lambda: ready(cluster, "Deployment", "served") == 2, 120, "one replica fewer")
@@ -167,7 +167,7 @@ def serve(cluster: Kube) -> None:
     for name in ("named", "spanning", "pooled", "served", "hub"):
         cluster.delete(API, "Workspace", name, "inference")
     await_condition(lambda: not cluster.list(API, "Workspace", "inference"), 400, "all of them gone")
-    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"provisioner": None, "modelHub": None}})
+    change_environment(cluster, ENVIRONMENT, provisioner=None, modelHub=None)
 
 
 def serve_by_claims(cluster: Kube, sandbox: Sandbox) -> None:
@@ -197,21 +197,21 @@ def serve_by_claims(cluster: Kube, sandbox: Sandbox) -> None:
 
 def request_nodes(cluster: Kube, provisioner: str) -> None:
     """Requests nodes for pods that share GPUs with one provisioner, and withdraws the request."""
-    declare_demand(cluster, provisioner, retentionSeconds=1)
     add_pool(cluster, provisioner, EIGHT_GPUS, tier=provisioner)
+    await_seen(cluster, declare_demand(cluster, provisioner, retentionSeconds=1))
     shares = [f"{provisioner}-{number}" for number in range(3)]
     add_shares(cluster, shares, tier=provisioner)
     if provisioner == "provisioning-request":  # Karpenter does not serve it
         kind = ("autoscaling.x-k8s.io/v1", "ProvisioningRequest", TRIGGERS)
-        await_condition(lambda: cluster.list(*kind), 60, "a request")
+        await_condition(lambda: cluster.list(*kind), 120, "a request")
     else:
         await_condition(lambda: nodes_of(cluster, provisioner), 120, "a node")
-        await_condition(lambda: owners_of(cluster, provisioner), 60, "its NodeClaim says whom it is for")
-        await_condition(lambda: not gated(cluster), 60, "the pods are let go")
+        await_condition(lambda: owners_of(cluster, provisioner), 120, "its NodeClaim says whom it is for")
+        await_condition(lambda: not gated(cluster), 120, "the pods are let go")
     remove_shares(cluster, shares)
-    await_condition(lambda: not cluster.list("v1", "Pod", TRIGGERS), 60, "no trigger pod is left")
-    await_condition(lambda: not cluster.list("v1", "PodTemplate", TRIGGERS), 60, "no request is left")
-    await_condition(lambda: not cluster.list(API, "GPUDemand"), 60, "nor its report")
+    await_condition(lambda: not cluster.list("v1", "Pod", TRIGGERS), 120, "no trigger pod is left")
+    await_condition(lambda: not cluster.list("v1", "PodTemplate", TRIGGERS), 120, "no request is left")
+    await_condition(lambda: not cluster.list(API, "GPUDemand"), 120, "nor its report")
 
 
 def owners_of(cluster: Kube, pool: str) -> set[str]:

@@ -15,6 +15,7 @@ from tests.awaiting import await_condition
 from tests.e2e.chaos.changes import API, CLAIM, NAMESPACE, claims_of, workspace
 from tests.e2e.cluster.conditions import is_ready
 from tests.e2e.cluster.controller import Controller, controller
+from tests.e2e.cluster.environments import await_seen
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.restoring import lose
 from tests.e2e.demand.environment import EIGHT_GPUS, add_pool, add_shares, declare_demand, remove_shares, triggers
@@ -44,14 +45,14 @@ def drop(sandbox: Sandbox, cluster: Kube, plural: str) -> None:
     with pytest.raises(RequestError, match="plimsoll-foundation"):
         cluster.delete(*DEFINITION, name)
     lose(sandbox, f"/registry/apiextensions.k8s.io/customresourcedefinitions/{name}")
-    await_condition(lambda: cluster.get(*DEFINITION, name) is None, 60, f"no definition of {plural}")
+    await_condition(lambda: cluster.get(*DEFINITION, name) is None, 120, f"no definition of {plural}")
 
 
 def define(cluster: Kube) -> None:
     for definition in definitions():
         cluster.apply(definition)
     for kind in ("Workspace", "Environment", "GPUDemand"):
-        await_condition(partial(is_served, cluster, kind), 60, f"{kind} is served")
+        await_condition(partial(is_served, cluster, kind), 120, f"{kind} is served")
 
 
 def is_served(cluster: Kube, kind: str) -> bool:
@@ -87,7 +88,7 @@ def test_without_the_definition_of_workspaces_their_nodes_are_kept(
     await_condition(lambda: "does not serve the kind Workspace" in running.text(), LONG, "the controller has seen it")
     assert uids(cluster, "steady") == made
     define(cluster)
-    await_condition(lambda: cluster.get(API, "Workspace", "steady", NAMESPACE), 60, "it returns with the definition")
+    await_condition(lambda: cluster.get(API, "Workspace", "steady", NAMESPACE), 120, "it returns with the definition")
     assert serve(cluster, 3) > made, "and is served on"
     assert '"event": "deleting"' not in running.text()
     release(cluster)
@@ -109,8 +110,8 @@ def test_without_the_definition_of_environments_the_controller_waits_for_one(
 def test_without_the_definition_of_gpu_demands_capacity_is_requested_and_reported_later(
     recovery_sandbox: Sandbox, running: Controller, cluster: Kube
 ) -> None:
-    declare_demand(cluster, "trigger-pod", retentionSeconds=1)
     add_pool(cluster, "definitions", EIGHT_GPUS, tier="definitions")
+    await_seen(cluster, declare_demand(cluster, "trigger-pod", retentionSeconds=1))
     drop(recovery_sandbox, cluster, "gpudemands")
     add_shares(cluster, ["share-a"], tier="definitions")
     await_condition(lambda: len(triggers(cluster)) == 1, LONG, "a request")
