@@ -71,7 +71,7 @@ def _await_in_effect(sandbox: Sandbox, cluster: Kube, folder: Path) -> None:
     hold(cluster, "gone", str(uuid.UUID(int=0)))
     with closing(acting_as(sandbox.kubeconfig, cluster.token(NAMESPACE, SERVICE_ACCOUNT), folder)) as account:
         for manifest in a_write_for_each():
-            await_condition(partial(_refused, account, manifest), 60, "the policies are in effect")
+            await_condition(partial(_refused, account, manifest), 120, "the policies are in effect")
     cluster.delete(*LEASE)
 
 
@@ -158,10 +158,10 @@ def test_a_former_holder_deletes_nothing_of_its_successor(cluster: Kube, writer:
     former, successor = writer("former"), writer("successor")
     former.lease.acquire()
     # The policy reads the Lease through a watch of the apiserver.
-    await_condition(lambda: former.refusal(applies(a_claim("held"))) == "", 60, "the holder writes")
+    await_condition(lambda: former.refusal(applies(a_claim("held"))) == "", 120, "the holder writes")
     former.lease.release()  # as after it has expired; the former holder does not know it
     successor.lease.acquire(10)
-    await_condition(lambda: successor.refusal(applies(a_claim("held"))) == "", 60, "the successor writes")
+    await_condition(lambda: successor.refusal(applies(a_claim("held"))) == "", 120, "the successor writes")
     refusal = former.refusal(deletes("held"))
     assert "is held by" in refusal and "the pod former" in refusal and "only the holder may write" in refusal
     assert former.refusal(applies(a_claim("another")))
@@ -173,13 +173,13 @@ def test_a_former_holder_deletes_nothing_of_its_successor(cluster: Kube, writer:
 def test_a_writer_outside_deletes_nothing_while_a_pod_holds_the_lease(writer: Callable[..., Writer]) -> None:
     outside, inside = writer("outside", in_pod=False), writer("inside")
     outside.lease.acquire(10)
-    await_condition(lambda: outside.refusal(applies(a_claim("ours"))) == "", 60, "the holder writes")
+    await_condition(lambda: outside.refusal(applies(a_claim("ours"))) == "", 120, "the holder writes")
     assert "the pod inside" in inside.refusal(deletes("ours"))
     outside.lease.release()
     # Not a deletion: one that is admitted before the policy sees the release leaves nothing to be refused.
-    await_condition(lambda: "nobody" in outside.refusal(applies(a_claim("ours"))), 60, "nobody may write")
+    await_condition(lambda: "nobody" in outside.refusal(applies(a_claim("ours"))), 120, "nobody may write")
     inside.lease.acquire(10)
-    await_condition(lambda: inside.refusal(applies(a_claim("ours"))) == "", 60, "the pod writes")
+    await_condition(lambda: inside.refusal(applies(a_claim("ours"))) == "", 120, "the pod writes")
     assert "from outside of a pod" in outside.refusal(deletes("ours"))
     inside.refusal(deletes("ours"))
 
@@ -189,7 +189,7 @@ def test_a_holder_of_an_older_release_writes_during_an_upgrade(cluster: Kube, wr
     old, new = writer("old"), writer("new")
     new.lease.acquire(10)
     cluster.patch(*LEASE[:3], {"spec": {"holderIdentity": "old_1_0a1b2c3d"}}, NAMESPACE)
-    await_condition(lambda: old.refusal(applies(a_claim("upgraded"))) == "", 60, "the old one writes")
+    await_condition(lambda: old.refusal(applies(a_claim("upgraded"))) == "", 120, "the old one writes")
     assert new.refusal(deletes("upgraded"))
     cluster.delete(*CLAIM, "upgraded")
     cluster.patch(*LEASE[:3], {"spec": {"holderIdentity": ""}}, NAMESPACE)  # nobody waits until it has expired
@@ -200,7 +200,9 @@ def test_only_the_controllers_objects_are_fenced_and_only_from_its_account(
 ) -> None:
     holder, other = writer("holder"), writer("other")
     holder.lease.acquire(10)
-    await_condition(lambda: other.refusal(applies(a_service("ours", **{SHARD: "capacity-prod-0"}))), 60, "it is fenced")
+    await_condition(
+        lambda: other.refusal(applies(a_service("ours", **{SHARD: "capacity-prod-0"}))), 120, "it is fenced"
+    )
     assert other.refusal(applies(a_service("foreign"))) == ""
     cluster.apply(a_claim("by-an-administrator"))
     cluster.delete(*CLAIM, "by-an-administrator")
@@ -210,7 +212,7 @@ def test_only_the_controllers_objects_are_fenced_and_only_from_its_account(
 def test_without_a_lease_nothing_is_fenced(cluster: Kube, writer: Callable[..., Writer]) -> None:
     first = writer("first")
     cluster.delete(*LEASE)
-    await_condition(partial(_admitted, first), 60, "there is no holder to wait for")
+    await_condition(partial(_admitted, first), 120, "there is no holder to wait for")
     first.refusal(deletes("early"))
 
 

@@ -64,7 +64,8 @@ def writer(admission_sandbox: Sandbox, cluster: Kube, tmp_path_factory: pytest.T
     token = cluster.token("writers", "writer")
     folder: Path = tmp_path_factory.mktemp("writer")
     with closing(acting_as(admission_sandbox.kubeconfig, token, folder)) as kube:
-        await_condition(lambda: kube.refusal(workspace(template=TEMPLATE)), message="the policy is in force")
+        # Not that the role is not yet.
+        await_condition(lambda: WRITER_POLICY in kube.refusal(workspace(template=TEMPLATE)), message="it is in force")
         yield kube
     for kind in ("ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"):
         cluster.delete(ADMISSION, kind, WRITER_POLICY)

@@ -62,16 +62,20 @@ def test_a_queue_in_use_cannot_be_deleted(cluster: Kube) -> None:
     a_queue(cluster, "language", childQueues=[], requested={"nvidia.com/gpu": "1"})
     use_queues(cluster, "vision")
 
-    def refused() -> str:
+    def refused(name: str, **status: Any) -> str:
         """The policy may be slightly behind the Environment, so the queue is created and deleted again until the
         deletion is refused."""
-        a_queue(cluster, "research", childQueues=["vision", "language"])
-        return refusal(cluster, "research")
 
-    message = await_condition(refused, message="the policy knows the Environment")
+        def again() -> str:
+            a_queue(cluster, name, **status)
+            return refusal(cluster, name)
+
+        return await_condition(again, message="the policy knows the Environment")
+
+    message = refused("research", childQueues=["vision", "language"])
     assert "Queue research is the parent of vision, language: " in message
     assert "(queue-deleted-with-children)" in message
-    message = refusal(cluster, "vision")
+    message = refused("vision")
     assert "(queue-deleted-with-podgroups)" in message
     assert "Queue vision " in message
     assert refusal(cluster, "language") == "", "what KAI wrote is not read"
