@@ -56,10 +56,10 @@ def pod_changes(planned: PlannedDemand, uid: str) -> Iterator[Change]:
     alike = _Alike(snapshot, pod, demand)
     why = demand.refused.get(uid) or demand.kept_out.get(uid)
     settings = snapshot.environment.spec.demand
+    if settings.provisioner is DemandProvisioner.NONE:
+        # Of refused pods, beside what else they need. First: few changes are tried in pairs.
+        yield _provisioner(snapshot, [DemandProvisioner.TRIGGER_POD.value])
     if why is None:
-        if settings.provisioner is DemandProvisioner.NONE:
-            ways = [DemandProvisioner.TRIGGER_POD.value]
-            yield _provisioner(snapshot, ways)
         yield from policy_changes(snapshot, planned.withheld_of(demand), planned.now)
         return
     yield from _of_request(snapshot, why.reason, alike)

@@ -36,14 +36,36 @@ class Prover:
 
     def remedies(self, changes: Iterable[Change]) -> tuple[Remedy, ...]:
         """The changes that help without taking from others, each with its least value; two together where none helps
-        alone. The cheapest first, then those that touch the fewest."""
+        alone, and more where no two do. The cheapest first, then those that touch the fewest."""
         tried = list(changes)
         found = [remedy for change in tried if (remedy := self._least((change,))) is not None]
         if not found:
             pairs = combinations(tried[:_PAIRED], 2)
             pairs_of_two = (pair for pair in pairs if (pair[0].obj, pair[0].field) != (pair[1].obj, pair[1].field))
             found = list(islice(filter(None, (self._least(pair) for pair in pairs_of_two)), SHOWN))
+        if not found and (several := self._several(tried)) is not None:
+            found = [several]
         return tuple(sorted(found, key=_rank)[:SHOWN])
+
+    def _several(self, changes: Sequence[Change]) -> Remedy | None:
+        """All changes together, the first of each field, less each that is not needed beside the others."""
+        of_fields: dict[tuple[str, str], Change] = {}
+        for change in changes:
+            if len(change.values):
+                of_fields.setdefault((change.obj, change.field), change)
+        kept = list(of_fields.values())
+        if not self._help(kept):
+            return None
+        for change in sorted(kept, key=lambda each: -each.touches.width):
+            fewer = [each for each in kept if each is not change]
+            if self._help(fewer):
+                kept = fewer
+        return self._least(kept)
+
+    def _help(self, changes: Sequence[Change]) -> bool:
+        """Whether the greatest values help anybody together."""
+        outcome = self._with(changes, [change.values[-1] for change in changes])
+        return outcome is not None and outcome.helped > 0
 
     def _least(self, changes: Sequence[Change]) -> Remedy | None:
         """The changes with the least values that help as many as the greatest do; None if those help nobody.

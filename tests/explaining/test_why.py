@@ -236,6 +236,31 @@ def test_two_changes_are_proven_together_where_none_helps_alone() -> None:
     }
 
 
+def test_more_changes_are_proven_together_where_no_two_help() -> None:
+    """Each is needed, and none of the others that might be."""
+    settings = {"limits": {"gpus": 0}, "access": [{"namespaces": ["team"], "gpus": 0}]}
+    tainted = pool(limits={"nvidia.com/gpu": 0}, taints=[TAINT])
+    chain = chain_of(tainted, half(), env=environment(demand={"provisioner": "none"}, **settings))
+    assert [set(each.changes) for each in chain.remedies] == [
+        {
+            "Environment test: spec.access[team].gpus: 0 -> 1",
+            "Environment test: spec.demand.provisioner: none -> trigger-pod",
+            "Environment test: spec.limits.gpus: 0 -> 1",
+            "NodePool l4: spec.limits[nvidia.com/gpu]: 0 -> 1",
+            "Pod team/pod: spec.tolerations: (absent) -> also team=a:NoSchedule",
+        }
+    ]
+
+
+def test_a_provisioner_is_proposed_beside_what_a_refused_pod_needs() -> None:
+    """As where the files have no Environment."""
+    chain = chain_of(pool(taints=[TAINT]), half(), env=environment(demand={"provisioner": "none"}))
+    assert {
+        "Environment test: spec.demand.provisioner: none -> trigger-pod",
+        "Pod team/pod: spec.tolerations: (absent) -> also team=a:NoSchedule",
+    } in [set(each.changes) for each in chain.remedies]
+
+
 @pytest.mark.parametrize("group", [(), (a_group("a", "n"),)])
 def test_another_node_pool_of_kai_takes_another_queue(group: tuple[PodGroup, ...]) -> None:
     """The queue is of the node pool without a scheduler, and no node has its label."""

@@ -376,7 +376,8 @@ def _metadata(manifest: dict[str, Any], kind: str, place: Place, *, namespaced: 
         raise ManifestError(f"{place}: metadata: must be an object")
     for field in ("name", "namespace"):
         if not isinstance(metadata.get(field, ""), str | None):
-            raise ManifestError(f"{place}: metadata.{field}: must be a string, not {metadata[field]!r}")
+            hint = None if isinstance(metadata[field], dict | list) else "put it in quotes"
+            raise ManifestError(f"{place}: metadata.{field}: must be a string, not {metadata[field]!r}", hint)
     for field in ("labels", "annotations"):
         texts = metadata.get(field, {})
         if not isinstance(texts, dict):
