@@ -61,7 +61,8 @@ def load_content(
     entry = config["contexts"].get_with_name(name, safe=True)
     if entry is None:
         names = ", ".join(str(each["name"]) for each in config["contexts"].value or ())
-        raise NoSuchContextError(name, f"set --context to one that it has ({names}), or another file with --kubeconfig")
+        others = f"set --context to one that it has ({names}), or" if names else "it has no contexts: set"
+        raise NoSuchContextError(name, f"{others} another file with --kubeconfig")
     cluster = config["clusters"].get_with_name(entry["context"]["cluster"])
     user = entry["context"].safe_get("user") or ""
     settings, rotates = _settings_of(config, user)

@@ -30,6 +30,11 @@ def of_demand(done: Done) -> None:
     assert "No resources found in plimsoll-triggers namespace." in done.stderr
 
 
+def of_claims(done: Done) -> None:
+    assert re.search(r"claim default/train-gpus\S+ +3 +0 +default/train", done.stdout)
+    assert re.search(r" 1 device free +0 +1", done.stdout)
+
+
 def of_sharing(done: Done) -> None:
     assert "deployment.apps/models condition met" in done.stdout
     assert "a100-0" in done.stdout
@@ -76,6 +81,7 @@ def of_pulumi(done: Done) -> None:
 SAY: dict[str, Callable[[Done], None]] = {
     "docs/tutorial.md": of_the_tutorial,
     "docs/guides/demand.md": of_demand,
+    "docs/guides/dra.md": of_claims,
     "docs/guides/pulumi.md": of_pulumi,
     "docs/guides/sandbox.md": of_the_sandbox,
     "docs/guides/sharing.md": of_sharing,

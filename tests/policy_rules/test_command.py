@@ -154,7 +154,8 @@ def test_exemptions_are_evaluated_at_the_given_date(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"rule": {}}, "rule: unknown field"),
+        ({"rule": {}}, "rule: unknown field (did you mean rules?)"),
+        ({"rules": {"gpu-share-fraction": {"level": "error"}}}, "level: unknown field (its fields: severity, options)"),
         ({"rules": {"none": {}}}, "rules: there is no rule 'none'"),
         ({"rules": {"gpu-budget": {"options": {"gpus": 1}}}}, "options of rule gpu-budget: gpus: unknown field"),
         ({"environment": {"nodeAutoProvisioning": "yes"}}, "environment.nodeAutoProvisioning"),

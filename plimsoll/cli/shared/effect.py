@@ -49,6 +49,7 @@ def _source(ctx: typer.Context, name: str) -> str:
 
 
 def _spelled(ctx: typer.Context, name: str) -> str:
-    """Such as `--from`; an argument in capitals."""
-    written = max(next(each for each in ctx.command.params if each.name == name).opts, key=len)
-    return written if written.startswith("-") else written.upper()
+    """Such as `--from`; an argument as the help names it, in capitals."""
+    param = next(each for each in ctx.command.params if each.name == name)
+    written = max(param.opts, key=len)
+    return written if written.startswith("-") else str(getattr(param, "metavar", None) or written).upper()

@@ -22,9 +22,7 @@ def read_policy_config(file: Path | None) -> PolicyConfig:
     try:
         config = PolicyConfig.model_validate(documents[0].value if documents else {})
     except ValidationError as error:
-        unknown = any(each["type"] == "extra_forbidden" for each in error.errors())
-        hint = "its fields: environment, rules, exemptions" if unknown else None
-        raise PlimsollError(f"{file}: {describe_errors(error)}", hint) from None
+        raise PlimsollError(f"{file}: {describe_errors(error, PolicyConfig)}") from None
     try:
         settled(config)
     except PlimsollError as error:
