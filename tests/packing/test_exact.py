@@ -1,6 +1,7 @@
 """Compares packings of few pods with an exact solution: the bound is never above it, the packing never below."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from plimsoll.packing import UNBOUNDED, Milli
-from plimsoll.packing.gpus import ANY, pack
+from plimsoll.packing.gpus import ANY, Program, pack
 from plimsoll.packing.nodes import FreeNode, Limit, NodeShape, PodNeed, all_fit, pack_nodes
 from tests.packing import checking_nodes
 from tests.packing.checking import check, some_gpus, some_items
@@ -290,6 +291,21 @@ def test_few_pods_on_many_kinds_of_node_reach_the_bound(seed: int) -> None:
     ]  # fmt: skip
     found = pack_nodes(pods, shapes)
     assert (found.unplaced, found.gpus, found.least) == ((), 10, 10)
+
+
+def test_many_pods_with_shares_of_several_gpus_are_not_solved_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 of a namespace took each of two packings of a plan ten seconds, with the same number of nodes."""
+    solved, minimise = list[int](), Program.minimise
+
+    def counting(program: Program, cost: Mapping[int, float], *args: Any, **fields: Any) -> Any:
+        solved.append(program.columns)
+        return minimise(program, cost, *args, **fields)
+
+    monkeypatch.setattr(Program, "minimise", counting)
+    pods = [PodNeed(f"pod-{n}", {"L4": 100 + 10 * n}, 2 + n % 3, 4_000, 0) for n in range(23)]
+    found = pack_nodes(pods, [NodeShape("g6.12xlarge", "L4", 4, 48_000, 196_608, None, 110)])
+    assert (found.unplaced, found.gpus) == ((), 20)
+    assert max(solved, default=0) < 500
 
 
 IN_MIB = st.tuples(

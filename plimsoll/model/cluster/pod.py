@@ -1,6 +1,7 @@
 """A pod, with the fields that planning needs."""
 
 import sys
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -228,16 +229,26 @@ class Pod(ObservedObject):
 
         Raises ValueError on a quantity that is not a whole number of 0 or more.
         """
-        return counted(self.containers, self.init_containers, resource, _devices)
+        return counted(*self._naming.get(resource, ((), ())), resource, _devices)
+
+    @cached_property
+    def _naming(self) -> Mapping[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
+        """The containers and init containers that name each resource. Others have none of it: a pod may have hundreds,
+        with a resource each."""
+        found = defaultdict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]](lambda: ([], []))
+        for at, containers in enumerate((self.containers, self.init_containers)):
+            for container in containers:
+                resources = container.get("resources") or {}
+                for name in {name for part in ("requests", "limits") for name in resources.get(part) or ()}:
+                    found[name][at].append(container)
+        return dict(found)
 
     @cached_property
     def other_requests(self) -> dict[str, int]:
         """What the scheduler counts for the pod of resources that `host` does not have, without overhead: bytes of huge
         pages, numbers of extended resources. Amounts that cannot be read are left out."""
-        resources = (each.get("resources") or {} for each in (*self.containers, *self.init_containers))
-        names = {name for each in resources for part in ("requests", "limits") for name in each.get(part) or ()}
         found = {}
-        for name in sorted(names - {"cpu", "memory", EPHEMERAL_STORAGE}):
+        for name in sorted(self._naming.keys() - {"cpu", "memory", EPHEMERAL_STORAGE}):
             with suppress(ValueError):
-                found[name] = counted(self.containers, self.init_containers, name, parse_bytes)
+                found[name] = counted(*self._naming[name], name, parse_bytes)
         return found

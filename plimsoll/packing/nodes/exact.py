@@ -16,6 +16,8 @@ _MOST_COLUMNS = 2500
 """Maximum number of columns for pods on nodes and GPUs; larger programs take over a second."""
 _MOST_OF_EITHER = 700
 """The same for pods of several schedulers; then 2,500 take up to 6 seconds."""
+_MOST_OF_SEVERAL = 400
+"""The same for pods with shares of several GPUs; then 2,500 take up to 12 seconds."""
 _MOST_PODS = 60
 """Maximum number of pods. With more, the program has many equal nodes, and the solver finds nothing in many seconds."""
 _NODES = 100
@@ -66,11 +68,15 @@ def exact_placing(problem: NodeProblem, best: Placing, *, any_placing: bool = Fa
 
 
 def _is_small(problem: NodeProblem, slots: Sequence[_Slot]) -> bool:
-    most, columns = _MOST_OF_EITHER if _of_several_schedulers(problem) else _MOST_COLUMNS, 0
+    most = _MOST_OF_EITHER if _of_several_schedulers(problem) else _MOST_COLUMNS
+    columns = of_several = 0
     for slot, count in Counter(slots).items():
-        usable = (len(slot.gpus_for(*each)) for each in zip(problem.items, problem.requests, strict=True))
-        columns += count * sum(1 + gpus for gpus in usable if gpus)
-        if columns > most:
+        for item, request in zip(problem.items, problem.requests, strict=True):
+            gpus = len(slot.gpus_for(item, request))
+            own = count * (1 + gpus) if gpus else 0
+            columns += own
+            of_several += own if item.devices > 1 and request.shares else 0
+        if columns > most or of_several > _MOST_OF_SEVERAL:
             return False
     return True
 
