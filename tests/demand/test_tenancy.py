@@ -391,3 +391,14 @@ def test_a_namespace_gets_pods_in_order_while_it_may(pods: list[tuple[str, str, 
             used[pod.namespace] += asked
             expected.add(pod.uid)
     assert served(*waiting, POOL, environment=an_environment(access=access)) == expected
+
+
+def test_the_limit_of_its_node_pool_bounds_the_nodes_of_small_shares() -> None:
+    """100 shares of a hundredth of a GPU with three CPU each are one GPU on as many nodes."""
+    own = a_node_pool("own", (L4,), limits={GPU_RESOURCE: 2})
+    pods = shares(100, "0.01", cpu="3")
+    for pools, most in ((None, None), (["own"], 2)):
+        environment = an_access(gpus=1, nodePools=pools)
+        snapshot = a_snapshot(*pods, POOL, own, environment=environment)
+        nodes = DemandPlanner().plan(snapshot, namespaces=NamespaceBudget(ClusterView(snapshot)), now=NOW).nodes
+        assert len(nodes) == most if most is not None else len(nodes) > 50

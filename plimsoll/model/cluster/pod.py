@@ -229,7 +229,8 @@ class Pod(ObservedObject):
 
         Raises ValueError on a quantity that is not a whole number of 0 or more.
         """
-        return counted(*self._naming.get(resource, ((), ())), resource, _devices)
+        containers, init_containers = self._naming.get(resource, ([], []))
+        return counted(containers, init_containers, resource, _devices)
 
     @cached_property
     def _naming(self) -> Mapping[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
