@@ -1,5 +1,5 @@
-"""New nodes on real components: a template that is refused, a type without capacity, a rollout during which a replica
-always serves, and nodes that stay without replicas."""
+"""New nodes on real components: a template that is refused, a type without capacity, a rollout during
+which a replica always serves, replicas that move back to the first type, and nodes that stay without replicas."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +23,8 @@ API = "plimsoll.dev/v1alpha1"
 NAMESPACE = "inference"
 TYPE = "Standard_NC24ads_A100_v4"
 SOLD_OUT = "Standard_NC96ads_A100_v4"
+LATER = "Standard_NC48ads_A100_v4"
+NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass"}
 IMAGE = "registry.k8s.io/pause:3.10"
 
 
@@ -132,26 +134,89 @@ def test_a_replica_always_serves_during_a_rollout(cluster: Kube) -> None:
     assert serving(cluster, "rolled") == [["two"]]
 
 
-def test_after_insufficient_capacity_all_nodes_are_of_the_next_type(cluster: Kube) -> None:
-    """A NodePool without its node class launches nothing; Karpenter deletes its NodeClaims."""
+def sell_out(cluster: Kube, name: str, instance_type: str) -> None:
+    """Karpenter has no capacity of the type: it deletes NodeClaims whose node class does not exist. There is some once
+    `name` is one."""
     change_environment(cluster, "sandbox-nap", nodeClaims={"nodeClassRef": None})
-    is_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [SOLD_OUT]}
-    missing = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "missing"}
-    pool = {"weight": 1, "template": {"spec": {"nodeClassRef": missing, "requirements": [is_type]}}}
-    cluster.apply({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "missing"}, "spec": pool})
+    is_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}
+    template = {"spec": {"nodeClassRef": {**NODE_CLASS, "name": name}, "requirements": [is_type]}}
+    spec = {"weight": 1, "template": template}
+    cluster.apply({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec})
+
+
+def types_of(cluster: Kube, name: str) -> list[str]:
+    """The instance type of each NodeClaim that is not being deleted."""
+    alive = [each for each in claims_of(cluster, name) if "deletionTimestamp" not in each["metadata"]]
+    return [each["spec"]["requirements"][0]["values"][0] for each in alive]
+
+
+def provisioning(cluster: Kube, name: str) -> Manifest:
+    found: Manifest = (cluster.get(API, "Workspace", name, NAMESPACE) or {})["status"]["provisioning"]
+    return found
+
+
+def test_after_insufficient_capacity_all_nodes_are_of_the_next_type(cluster: Kube) -> None:
+    sell_out(cluster, "missing", SOLD_OUT)
     cluster.apply(workspace("second", {"instanceTypes": [SOLD_OUT, TYPE]}, "one"))
     together = set[frozenset[str]]()
 
     def served() -> bool:
-        alive = [each for each in claims_of(cluster, "second") if "deletionTimestamp" not in each["metadata"]]
-        together.add(frozenset(each["spec"]["requirements"][0]["values"][0] for each in alive))
+        together.add(frozenset(types_of(cluster, "second")))
         return serving(cluster, "second") == [["one"]]
 
     await_condition(served, 120, "the replica is ready on the next type")
     assert together <= {frozenset(), frozenset([SOLD_OUT]), frozenset([TYPE])}, "never two types at once"
-    status = (cluster.get(API, "Workspace", "second", NAMESPACE) or {})["status"]
-    assert status["provisioning"]["instanceType"] == TYPE
-    assert status["provisioning"]["tries"] == 1
+    record = provisioning(cluster, "second")
+    assert (record["instanceType"], record["tries"]) == (TYPE, 1)
+
+
+def test_replicas_move_back_to_the_first_type_once_it_is_to_be_had_and_serve_meanwhile(cluster: Kube) -> None:
+    """The first type of one Workspace is to be had again, that of the other one is not."""
+    since = cluster.revision()
+    for name, pool, first in (("moved", "later", LATER), ("stays", "missing", SOLD_OUT)):
+        sell_out(cluster, pool, first)
+        made = workspace(name, {"instanceTypes": [first, TYPE], "moveBackSeconds": 60}, "one")
+        made["spec"]["inference"] |= {"replicas": 2, "rollout": {"strategy": "Surge", "maxSurge": 2}}
+        cluster.apply(made)
+    names = ("moved", "stays")
+    await_condition(lambda: all(len(serving(cluster, name)) == 2 for name in names), 120, "all replicas serve")
+    assert [types_of(cluster, name) for name in names] == [[TYPE, TYPE]] * 2, "on nodes of the next type"
+    record = provisioning(cluster, "moved")
+    assert (record["instanceType"], record["tries"]) == (TYPE, 1), "the attempt of the first type is recorded"
+    left = {each["metadata"]["name"] for each in claims_of(cluster, "moved")}
+    stays = {each["metadata"]["uid"] for each in pods_of(cluster, "stays")}
+    api = f"{NODE_CLASS['group']}/v1alpha1"
+    cluster.apply({"apiVersion": api, "kind": NODE_CLASS["kind"], "metadata": {"name": "later"}, "spec": {}})
+    together = set[frozenset[str]]()
+
+    def moved() -> bool:
+        together.add(frozenset(types_of(cluster, "moved")))
+        claims = claims_of(cluster, "moved")
+        assert len(claims) <= 4, "at most maxSurge temporary nodes"
+        return {each["spec"].get("nodeName") for each in pods_of(cluster, "moved")} == {
+            each.get("status", {}).get("nodeName") for each in claims
+        } and not left & {each["metadata"]["name"] for each in claims}
+
+    await_condition(moved, 180, "its replicas are on nodes of the first type, and those of the next one are gone")
+    assert together == {frozenset([TYPE]), frozenset([LATER, TYPE]), frozenset([LATER])}
+    assert types_of(cluster, "moved") == [LATER, LATER]
+    numbers = serving_since(cluster, since, NAMESPACE, "moved")
+    assert min(numbers[numbers.index(2) :]) == 2, "no moment with fewer than its replicas"
+    record = await_condition(
+        lambda: (found := provisioning(cluster, "moved")).get("instanceType") == LATER and found, 60, "it says so"
+    )
+    assert not record.keys() & {"moveBack", "pending"}
+
+    def failed() -> Manifest | None:
+        tries: Manifest = provisioning(cluster, "stays").get("moveBack") or {}
+        return tries if tries.get("failures") and types_of(cluster, "stays") == [TYPE, TYPE] else None
+
+    tries = await_condition(failed, 120, "the other one was tried, too")
+    assert tries["reason"] == "InsufficientCapacity"
+    assert provisioning(cluster, "stays")["instanceType"] == TYPE
+    assert {each["metadata"]["uid"] for each in pods_of(cluster, "stays")} == stays
+    numbers = serving_since(cluster, since, NAMESPACE, "stays")
+    assert min(numbers[numbers.index(2) :]) == 2
 
 
 def test_without_replicas_a_node_of_the_wanted_zone_stays_and_serves_again(cluster: Kube) -> None:
