@@ -105,6 +105,10 @@ class Sizing(NamedTuple):
     """The first of these, if its replicas run on another and move to it."""
     warnings: tuple[str, ...] = ()
 
+    def pods(self, replicas: int) -> int:
+        """Pods of so many replicas."""
+        return replicas if self.pods_per_node else replicas * self.per_replica
+
 
 class ReplicaSize(NamedTuple):
     """What one replica takes."""

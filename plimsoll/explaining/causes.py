@@ -105,7 +105,9 @@ WORKSPACES: Final[dict[Reason, Cause]] = {
         "`access` of the Environment, or a quota, right or webhook of the cluster, does not allow it",
         "change what the message names, or the Workspace",
     ),
-    Reason.LIMIT_EXCEEDED: Cause("a limit of the Environment leaves no room", "raise the limit that the message names"),
+    Reason.LIMIT_EXCEEDED: Cause(
+        "a limit of the Environment, or a ResourceQuota, leaves no room", "raise the limit that the message names"
+    ),
 }
 DEMANDS: Final[dict[DemandPhase, Cause]] = {
     DemandPhase.PENDING: Cause("no capacity has been requested yet", "see the reasons in the status"),

@@ -20,11 +20,20 @@ from plimsoll.model.api import (
     refused_node_labels,
 )
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.limits import Budget, DemandUsage, NamespaceBudget, forbidden, namespace_use, reserved_keys
+from plimsoll.plan.limits import (
+    Budget,
+    DemandUsage,
+    NamespaceBudget,
+    PodQuotas,
+    forbidden,
+    namespace_use,
+    reserved_keys,
+)
 from plimsoll.plan.owned import alive, deletion_text
 from plimsoll.plan.view import ClusterView, Holding
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
+    AdmittedPod,
     ByoNodes,
     Judge,
     ProvisionedNodes,
@@ -262,7 +271,7 @@ def _secure(
         return found
     if refused := other_vendor(workspace, found.resource):
         return refused
-    declared = declared_pods(workspace, found, view.models, view.observed.environment)
+    declared = declared_pods(workspace, found.serving, view.models, view.observed.environment)
     return refused_pods(*declared) or refused_by_pod_security(workspace, labels, view.settings, *declared) or found
 
 
@@ -309,6 +318,8 @@ def _beyond_limits(view: ClusterView, found: Found, judge: Judge, ended: frozens
         seen = view.observed
         choices = tuple(view.holdings[key] for key in choosing)
         read += (choices, view.models, view.index, seen.node_classes, ended, seen.namespaces, seen.missing_kinds)
+    if quotas:
+        read += (view.models, view.observed.environment)
     arguments = (view.by_age, tuple(found.values()), *read)
     return view.known.result("beyond limits", arguments, lambda: _exceeding(view, found, demand, judge))
 
@@ -348,12 +359,24 @@ class _Limits:
         """Existing nodes that count for each Workspace."""
         self._running: dict[tuple[str, str], int] = {}
         self._places = placements(view)
+        self._pods = PodQuotas(view)
         for workspace in view.by_age if self._namespaces.bounded else ():
             sizing = found[workspace.key]
             if isinstance(sizing, Sizing):
                 nodes = _running(view, workspace, sizing, self.existing.get(workspace.key, ()))
                 self._running[workspace.key] = nodes
                 self._namespaces.count(workspace, nodes * (sizing.gpus or 0), sizing.resource)
+        for workspace in view.by_age:
+            sizing = found[workspace.key]
+            if isinstance(sizing, Sizing) and (pod := self._pod(workspace, sizing)) is not None:
+                self._pods.settle(workspace, pod, sizing.target, len(self.existing.get(workspace.key, ())))
+
+    def _pod(self, workspace: Workspace, sizing: Sizing) -> AdmittedPod | None:
+        """A pod of the Workspace, where ResourceQuotas of its namespace count pods."""
+        if not self._pods.bounds(workspace.namespace):
+            return None
+        declared = workspace, self._view.models, self._view.observed.environment
+        return AdmittedPod.of(*declared, serving=sizing.serving, devices=sizing.devices, resource=sizing.resource)
 
     def exceeded(self, workspace: Workspace, sizing: Sizing, there: int) -> Refusal | None:
         """Why it would exceed a limit; else what it needs is counted. `there` is the number of its existing nodes."""
@@ -385,6 +408,11 @@ class _Limits:
         problem = problem or namespaces.short(*asked)
         if problem:
             return Refusal(Reason.LIMIT_EXCEEDED, f"{problem}: lower inference.replicas, or raise the limit")
+        if (pod := self._pod(workspace, sizing)) is not None:
+            pods = growth if environment.auto_provisioning else sizing.pods(workspace.replicas)
+            if refused := self._pods.refusal(workspace, pod, pods):
+                return refused
+            self._pods.subtract(workspace, pod, pods)
         self._budget.subtract(*of_pool)
         namespaces.subtract(*asked)
         return None

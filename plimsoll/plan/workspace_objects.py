@@ -14,7 +14,7 @@ from plimsoll.model.api import Provisioner as Kind
 from plimsoll.model.cluster import SERVICE, Workload
 from plimsoll.model.karpenter import NodePool
 from plimsoll.model.meta import Placement, Taint
-from plimsoll.plan.limits import NamespaceBudget, environment_budget, environment_room
+from plimsoll.plan.limits import NamespaceBudget, PodQuotas, environment_budget, environment_room
 from plimsoll.plan.owned import (
     AttemptTracker,
     Owned,
@@ -38,6 +38,7 @@ from plimsoll.plan.rollout import Rollout
 from plimsoll.plan.view import ClusterView
 from plimsoll.plan.workspaces import (
     LEADER_WORKER_SET,
+    AdmittedPod,
     Scale,
     WorkspaceNodes,
     claim_template,
@@ -93,14 +94,44 @@ class WorkspaceObjects:
             arguments = (view.by_age, tuple(verdicts), view.types, self._settings, placements(view))
             self._new_nodes = view.known.result("new nodes", arguments, self._find_new_nodes)
             self._budget = environment_budget(view, tuple(claim.name for claim in self.leaving.overdue))
+            self._pod_quotas = PodQuotas(view)
+            self._pods = self._counted_pods()
             self._provisioner = self._choose_provisioner(now)
+
+    def _counted_pods(self) -> Mapping[tuple[str, str], AdmittedPod]:
+        """A pod of each accepted Workspace, where ResourceQuotas of its namespace count pods. Those that come on nodes
+        that it has are counted."""
+        found = dict[tuple[str, str], AdmittedPod]()
+        for each in self._view.by_age:
+            verdict = self._accepted.get(each.key)
+            if verdict is None or not self._pod_quotas.bounds(each.namespace):
+                continue
+            pod = AdmittedPod.of(
+                each,
+                self._view.models,
+                self._environment,
+                serving=verdict.serving,
+                devices=verdict.gpus_per_node,
+                resource=verdict.device_resource or "",
+            )
+            if pod is not None:
+                self._pod_quotas.settle(each, pod, verdict.target_node_count or 0, len(self._nodes.existing(each)))
+                found[each.key] = pod
+        return found
 
     def _choose_provisioner(self, now: datetime) -> Provisioner:
         seen, progress = self._view.observed, self._view.progress
         tracker = AttemptTracker(seen, progress, now)
         places = self._view.places
         context = ProvisionerContext(
-            self._environment, self._ownership, self._budget, self.namespaces, places, tracker, self._view.types
+            self._environment,
+            self._ownership,
+            self._budget,
+            self.namespaces,
+            self._pod_quotas,
+            places,
+            tracker,
+            self._view.types,
         )
         if self._settings.effective_provisioner is Kind.STATIC_NODEPOOL:
             return StaticNodePoolProvisioner(context, progress, (pool.name for pool in seen.node_pools))
@@ -205,7 +236,8 @@ class WorkspaceObjects:
             builder.own = False
             builder.deadlines.append(idle.until)
         made_from = (new.offered, new.node_class, new.pool)
-        return NodeTarget(workspace, verdict, *made_from, nodes, self._preset(workspace), new.placement)
+        known, pod = self._preset(workspace), self._pods.get(workspace.key)
+        return NodeTarget(workspace, verdict, *made_from, nodes, known, new.placement, pod)
 
     def _move_target(self, workspace: Workspace, verdict: Verdict, new: _NewNodes) -> NodeTarget:
         """All nodes of the alternative to which the replicas move back; none during a rollout."""
@@ -213,7 +245,8 @@ class WorkspaceObjects:
         nodes = 0 if workspace.key in self._view.rolling else verdict.target_node_count or 0
         there = verdict.model_copy(update={"alternative": to, "move_back_to": None})
         made_from = (new.offered, new.node_class, new.pool)
-        return NodeTarget(workspace.on(to), there, *made_from, nodes, self._preset(workspace), new.placement)
+        known, pod = self._preset(workspace), self._pods.get(workspace.key)
+        return NodeTarget(workspace.on(to), there, *made_from, nodes, known, new.placement, pod)
 
     def _rollout(self, workspace: Workspace, verdict: Verdict) -> Rollout:
         return Rollout(self._view, workspace, verdict, self._nodes.existing(workspace))

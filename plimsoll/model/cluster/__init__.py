@@ -29,7 +29,7 @@ from plimsoll.model.cluster.storage import (
     VolumeClaim,
     read_claims,
 )
-from plimsoll.model.cluster.tenant_namespace import CLAIMS, CLASS_DEVICES, Namespace, ResourceQuota
+from plimsoll.model.cluster.tenant_namespace import CLAIMS, CLASS_DEVICES, Namespace, ResourceQuota, part_of_pods
 from plimsoll.model.cluster.workload import SERVICE, Workload
 
 __all__ = [
@@ -74,6 +74,7 @@ __all__ = [
     "check_figure",
     "config_map_names",
     "obstacle_of",
+    "part_of_pods",
     "product_words",
     "read_claims",
     "requests_devices",

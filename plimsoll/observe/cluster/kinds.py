@@ -131,8 +131,9 @@ def _read_namespace(raw: dict[str, Any]) -> Namespace:
 
 
 def _read_quota(raw: dict[str, Any]) -> ResourceQuota | None:
+    """Reads a ResourceQuota that limits pods or claims; nothing else of it is used."""
     quota = ResourceQuota.read(raw)
-    return quota if quota.names_devices else None
+    return quota if quota.counts_pods or quota.counts_claims else None
 
 
 def _workloads(name: str, plural: str) -> Kind[Workload]:
@@ -329,8 +330,8 @@ RESOURCE_QUOTAS: Final = Kind(
     "v1",
     "/api/v1/resourcequotas",
     _read_quota,
-    if_forbidden="ResourceQuotas do not bound GPU shares: apply the foundation stack, which grants the right to list "
-    "and watch them",
+    if_forbidden="ResourceQuotas bound no GPU shares and no nodes of Workspaces: apply the foundation stack, which "
+    "grants the right to list and watch them",
     quiet=frozenset({"labels", "annotations"}),
 )
 DISRUPTION_BUDGETS: Final = Kind(

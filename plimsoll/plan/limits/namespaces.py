@@ -117,7 +117,7 @@ def _scope(resource: str, settings: EnvironmentSpec) -> str:
     return resource if resource in VENDOR_RESOURCES and resource != settings.gpu_resource else ""
 
 
-def _resources(settings: EnvironmentSpec) -> dict[str, str]:
+def gpu_resources(settings: EnvironmentSpec) -> dict[str, str]:
     """The resources of GPUs that ResourceQuotas limit, by their scope."""
     return {"": settings.gpu_resource} | {each: each for each in VENDOR_RESOURCES if each != settings.gpu_resource}
 
@@ -125,7 +125,9 @@ def _resources(settings: EnvironmentSpec) -> dict[str, str]:
 def _bounded(settings: EnvironmentSpec, quotas: Sequence[ResourceQuota]) -> bool:
     """Whether the number of GPUs is limited in any namespace."""
     by_access = any(entry.gpus is not None for entry in settings.access)
-    return by_access or any(_hard(each, name) is not None for each in quotas for name in _resources(settings).values())
+    return by_access or any(
+        _hard(each, name) is not None for each in quotas for name in gpu_resources(settings).values()
+    )
 
 
 def _hard(quota: ResourceQuota, resource: str) -> int | None:
@@ -140,9 +142,9 @@ def _hard(quota: ResourceQuota, resource: str) -> int | None:
 
 
 def uncounted_quotas(settings: EnvironmentSpec, quotas: Iterable[ResourceQuota]) -> tuple[str, ...]:
-    """A warning that names the ResourceQuotas of GPUs that bound nothing here: the apiserver counts the
-    pods in their scopes, by fields that a share or a node to come does not have."""
-    names = _resources(settings).values()
+    """A warning that names the ResourceQuotas of GPUs that bound no shares: the apiserver counts the pods in their
+    scopes, by fields that a share does not have."""
+    names = gpu_resources(settings).values()
     found = [
         (f"{each.namespace}/{each.name} ({', '.join(each.told_scopes)})", f"requests.{name}")
         for each in quotas
@@ -153,9 +155,8 @@ def uncounted_quotas(settings: EnvironmentSpec, quotas: Iterable[ResourceQuota])
         return ()
     scoped, counted = (sorted(set(each)) for each in zip(*found, strict=True))
     return (
-        f"ResourceQuotas with scopes bound no shares and no nodes of Workspaces, only the {' and '.join(counted)} of "
-        f"pods that the apiserver counts: {shortlist(scoped)}; set access.gpus of the Environment, or a ResourceQuota "
-        "without scopes",
+        f"ResourceQuotas with scopes bound no shares, only the {' and '.join(counted)} of pods that the apiserver "
+        f"counts: {shortlist(scoped)}; set access.gpus of the Environment, or a ResourceQuota without scopes",
     )
 
 
@@ -164,7 +165,7 @@ class NamespaceBudget:
 
     def __init__(self, view: ClusterView) -> None:
         self._environment = environment = view.settings
-        self._resources = _resources(environment)
+        self._resources = gpu_resources(environment)
         quotas = view.observed.resource_quotas
         self._claims = ClaimQuotas(view.observed)
         gpus_bounded = _bounded(environment, quotas)

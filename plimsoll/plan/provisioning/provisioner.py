@@ -12,9 +12,9 @@ from plimsoll.model.api import Environment, NodeClassRef, Workspace
 from plimsoll.model.karpenter import NodeClaim, NodePool
 from plimsoll.model.meta import ANYWHERE, Placement
 from plimsoll.packing import GPU_MILLI
-from plimsoll.plan.limits import Budget, NamespaceBudget
+from plimsoll.plan.limits import Budget, NamespaceBudget, PodQuotas
 from plimsoll.plan.owned import Attempts, AttemptTracker, Ownership, PlanBuilder, alive
-from plimsoll.plan.workspaces import of_others, split_by_alternative
+from plimsoll.plan.workspaces import AdmittedPod, of_others, split_by_alternative
 from plimsoll.presets import ModelPreset
 
 
@@ -34,6 +34,8 @@ class NodeTarget:
     """The preset that the nodes serve, whose files need disk; None for a template."""
     placement: Placement = ANYWHERE
     """Where its pods may be by their volumes and KAI's node pool."""
+    pod: AdmittedPod | None = None
+    """One of its pods, where ResourceQuotas of its namespace count them."""
 
 
 class Provisioner(Protocol):
@@ -51,6 +53,7 @@ class ProvisionerContext:
     ownership: Ownership
     budget: Budget
     namespaces: NamespaceBudget
+    pods: PodQuotas
     places: PodPlaces
     tracker: AttemptTracker
     types: OfferedTypes
@@ -68,6 +71,8 @@ class ProvisionerContext:
                 return made
             self.budget.subtract(1, gpus, target.pool, resource)
             self.namespaces.subtract(namespace, gpus * GPU_MILLI, resource)
+            if target.pod is not None:
+                self.pods.subtract(target.workspace, target.pod, 1)
         return max(missing, 0)
 
     def replace_late(self, target: NodeTarget, builder: PlanBuilder) -> tuple[Attempts, list[NodeClaim]]:
@@ -114,4 +119,6 @@ class ProvisionerContext:
         """The limit that so many more nodes would exceed; empty if none."""
         gpus, resource = target.offered.claimable or 0, target.offered.resource
         over = self.budget.short(nodes, gpus, target.pool, resource)
-        return over or self.namespaces.short(target.workspace.namespace, nodes * gpus * GPU_MILLI, resource)
+        over = over or self.namespaces.short(target.workspace.namespace, nodes * gpus * GPU_MILLI, resource)
+        refused = None if target.pod is None else self.pods.refusal(target.workspace, target.pod, nodes)
+        return over or ("" if refused is None else refused.message)

@@ -1,5 +1,6 @@
 """Workspaces: how many nodes each needs, which nodes it is allocated, and its workload."""
 
+from plimsoll.plan.workspaces.admitted_pod import AdmittedPod
 from plimsoll.plan.workspaces.allocation import allocate
 from plimsoll.plan.workspaces.alternatives import Judge, choose, of_others, others, split_by_alternative
 from plimsoll.plan.workspaces.byo import ByoNodes
@@ -50,6 +51,7 @@ __all__ = [
     "ENFORCE",
     "ENFORCE_VERSION",
     "LEADER_WORKER_SET",
+    "AdmittedPod",
     "AppliedClaims",
     "ByoNodes",
     "Judge",

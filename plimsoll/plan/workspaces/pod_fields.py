@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from plimsoll.cluster.nodes import own_tolerations
-from plimsoll.estimating import Sizing, preset_of
+from plimsoll.estimating import preset_of
 from plimsoll.labels import KEY_PREFIX, is_label_key, is_label_value
-from plimsoll.model import Reason, Refusal
+from plimsoll.model import Reason, Refusal, Serving
 from plimsoll.model.api import Environment, Workspace
 from plimsoll.model.meta import dig, objects_of, section
 from plimsoll.presets import ModelCatalog, ModelPreset
@@ -42,17 +42,17 @@ _LISTS_OF_CONTAINERS: Final = ("env", "volumeMounts")
 
 
 def declared_pods(
-    workspace: Workspace, sizing: Sizing, models: ModelCatalog, environment: Environment
+    workspace: Workspace, serving: Serving | None, models: ModelCatalog, environment: Environment
 ) -> tuple[str, dict[str, Any]]:
     """The beginning of a message that says what declares the pods, and their template, without what the nodes add."""
     inference = workspace.spec.inference
-    if inference is None or (inference.template is None and sizing.serving is None):
+    if inference is None or (inference.template is None and serving is None):
         return "", {}
     if inference.template is not None:
         return "inference.template.", inference.template
-    assert sizing.serving is not None
+    assert serving is not None
     known, template = preset_of(inference, models), dict[str, Any]()
-    serve_preset(template, inference, sizing.serving, known if isinstance(known, ModelPreset) else None, environment)
+    serve_preset(template, inference, serving, known if isinstance(known, ModelPreset) else None, environment)
     template["spec"]["tolerations"] = own_tolerations(workspace, environment.spec)
     return "the preset's pods: ", template
 

@@ -20,7 +20,7 @@ from plimsoll.labels import (
     SPEC_HASH,
     WORKSPACE,
 )
-from plimsoll.model import Verdict
+from plimsoll.model import Serving, Verdict
 from plimsoll.model.api import Environment, EnvironmentSpec, Inference, Workspace
 from plimsoll.model.meta import Taint, dig, expression
 from plimsoll.plan.owned import object_labels, ownership_labels
@@ -182,7 +182,7 @@ def _pods(
         _claim_gpus(spec, claimed["metadata"]["name"])
     else:
         resource = verdict.device_resource or environment.spec.gpu_resource
-        _request_gpus(spec["containers"], resource, devices_of(verdict))
+        request_gpus(spec["containers"], resource, devices_of(verdict))
     affinity = _object(spec, "affinity")
     _object(affinity, "nodeAffinity")
     if workspace.spec.resource.partition is None:
@@ -213,7 +213,11 @@ def _keep_apart(anti_affinity: dict[str, Any]) -> None:
 def devices_of(verdict: Verdict) -> int:
     """Devices that a pod requests: those of a node, without GPUs that the server cannot use; those that the server
     counts on, where the node's are not known."""
-    devices, serving = verdict.gpus_per_node, verdict.serving
+    return devices_of_pod(verdict.gpus_per_node, verdict.serving)
+
+
+def devices_of_pod(devices: int | None, serving: Serving | None) -> int:
+    """As `devices_of`, of a node with so many; None where that is not known."""
     if devices is None:
         return serving.gpus if serving is not None else 0
     if serving is None or not serving.unused:
@@ -221,7 +225,7 @@ def devices_of(verdict: Verdict) -> int:
     return devices * serving.gpus // (serving.gpus + serving.unused)
 
 
-def _request_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:
+def request_gpus(containers: list[dict[str, Any]], resource: str, devices: int) -> None:
     """Requests the node's GPUs in the first container, unless a container requests GPUs itself."""
     requested = any(
         resource in (dig(container, f"resources.{part}") or {})

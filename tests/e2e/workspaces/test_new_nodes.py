@@ -1,4 +1,4 @@
-"""New nodes on real components: a template that is refused, a type without capacity, a rollout during
+"""New nodes on real components: a template and a quota that refuse the pods, a type without capacity, a rollout during
 which a replica always serves, replicas that move back to the first type, and nodes that stay without replicas."""
 
 from collections.abc import Callable, Iterator
@@ -69,16 +69,16 @@ def claims_of(cluster: Kube, name: str) -> list[Manifest]:
     return cluster.list("karpenter.sh/v1", "NodeClaim", selector=f"plimsoll.dev/workspace={name}")
 
 
-def pods_of(cluster: Kube, name: str) -> list[Manifest]:
-    return cluster.list("v1", "Pod", NAMESPACE, f"plimsoll.dev/workspace={name}")
+def pods_of(cluster: Kube, name: str, namespace: str = NAMESPACE) -> list[Manifest]:
+    return cluster.list("v1", "Pod", namespace, f"plimsoll.dev/workspace={name}")
 
 
-def serving(cluster: Kube, name: str) -> list[list[str]]:
+def serving(cluster: Kube, name: str, namespace: str = NAMESPACE) -> list[list[str]]:
     """The arguments of each Ready pod."""
     ready = {"type": "Ready", "status": "True"}.items()
     return [
         pod["spec"]["containers"][0].get("args") or []
-        for pod in pods_of(cluster, name)
+        for pod in pods_of(cluster, name, namespace)
         if any(ready <= each.items() for each in (pod.get("status") or {}).get("conditions") or ())
     ]
 
@@ -103,6 +103,49 @@ def test_no_node_is_requested_for_a_template_that_the_apiserver_would_refuse(clu
     cluster.apply(made)
     await_condition(lambda: claims_of(cluster, "mistaken"), 120, "a node is requested once it is corrected")
     cluster.delete(API, "Workspace", "mistaken", NAMESPACE)
+
+
+def test_no_node_is_requested_for_pods_that_a_quota_of_the_namespace_would_refuse(cluster: Kube) -> None:
+    """The apiserver accepts the Deployment, and refuses its pods: replicas, then that of a rollout."""
+    team = "bounded"
+
+    def bound(pods: int) -> None:
+        spec = {"hard": {"pods": str(pods), "requests.cpu": "8"}}
+        metadata = {"name": "pods", "namespace": team}
+        cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec})
+
+    def told(*words: str) -> bool:
+        found = condition(cluster.get(API, "Workspace", "many", team), "ResourceReady")
+        return all(each in f"{found.get('reason')} {found.get('message')}" for each in words)
+
+    def declare_pods(argument: str, **resources: dict[str, str]) -> None:
+        made = workspace("many", {"instanceType": TYPE}, argument)
+        made["metadata"]["namespace"] = team
+        del made["spec"]["queue"]
+        made["spec"]["inference"]["replicas"] = 2
+        made["spec"]["inference"]["template"]["spec"]["containers"][0]["resources"] = resources
+        cluster.apply(made)
+
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}})
+    bound(1)
+    declare_pods("one")
+    await_condition(lambda: told("NotAllowed", "resources.requests.cpu"), 120, "the cluster asks for it")
+    declare_pods("one", requests={"cpu": "1"})
+    await_condition(lambda: told("LimitExceeded", "allows 1 of pods"), 120, "one pod is allowed")
+    assert not claims_of(cluster, "many")
+    bound(2)
+    await_condition(lambda: serving(cluster, "many", team) == [["one"]] * 2, 120, "both pods serve")
+    declare_pods("two", requests={"cpu": "1"})
+
+    def refused() -> bool:
+        found = condition(cluster.get("apps/v1", "Deployment", "many", team), "ReplicaFailure")
+        return "exceeded quota: pods" in (found.get("message") or "")
+
+    await_condition(refused, 120, "the cluster refuses a third pod")
+    assert len(claims_of(cluster, "many")) == 2, "no temporary node"
+    bound(3)
+    await_condition(lambda: serving(cluster, "many", team) == [["two"]] * 2, 180, "the rollout goes on")
+    cluster.delete(API, "Workspace", "many", team)
 
 
 def test_a_replica_always_serves_during_a_rollout(cluster: Kube) -> None:
