@@ -988,6 +988,9 @@ class ClaimDevicePartArgs(TypedDict, total=False):
     """What each has, such as `memory`."""
     number: Required[pulumi.Input[int]]
     """So many can be had of one whole device, if claims take no others."""
+    placements: pulumi.Input[list[pulumi.Input[Mapping[str, pulumi.Input[str]]]]]
+    """What one consumes of `counters` at each of its placements. Claims for different parts of one device are planned
+    by them."""
 
 
 class ClaimDevicesArgs(TypedDict, total=False):
@@ -1021,6 +1024,8 @@ class ClaimDevicesArgs(TypedDict, total=False):
     the same value, for each value. Claims with `matchAttribute` are planned by these."""
     parts: pulumi.Input[list[pulumi.Input[ClaimDevicePartArgs]]]
     """Where the driver divides each device by counters (`consumesCounters`): what claims may have instead of it."""
+    counters: pulumi.Input[Mapping[str, pulumi.Input[str]]]
+    """What the parts of one device consume, in total (`sharedCounters`)."""
 
 
 class NodeProfileArgs(TypedDict, total=False):

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.cluster.claims import Divided, divided_devices
+from plimsoll.cluster.claims import Divided, divided_devices, together
 from plimsoll.cluster.ledger import gpu_ledger
 from plimsoll.cluster.profiles import learned_of
 from plimsoll.cost import Prices, savings
 from plimsoll.labels import GPU_RESOURCE
-from plimsoll.model.dra import ResourceSlice
+from plimsoll.model.api import ClaimDevices
+from plimsoll.model.dra import Placements, ResourceSlice
 from plimsoll.packing import GPU_MILLI, Milli
 from plimsoll.plan.demand import DemandPlan, DemandPlanner
 from plimsoll.plan.limits import NamespaceBudget
@@ -79,9 +80,9 @@ def placements(gpu: str) -> list[Placed]:
     return [(each["name"].removeprefix("MIG "), at) for each in recorded(gpu)["profiles"] for at in each["starts"]]
 
 
-def left_by(gpu: Divided, held: Sequence[Placed]) -> Milli:
+def left_by(gpu: Divided, held: Sequence[Placed], kind: str = "h100") -> Milli:
     """Thousandths that are left beside slices that claims have."""
-    ids = {each["name"].removeprefix("MIG "): each["id"] for each in recorded("h100")["profiles"]}
+    ids = {each["name"].removeprefix("MIG "): each["id"] for each in recorded(kind)["profiles"]}
     return gpu.shared_by([(f"team/{n}", f"gpu-0-mig-{ids[name]}-{at}") for n, (name, at) in enumerate(held)])[0]
 
 
@@ -117,6 +118,42 @@ def test_what_is_left_promises_no_slice_that_cannot_be_had(choose: random.Random
 def test_what_is_left_is_read_from_the_counters(held: list[Placed], left: dict[str, int]) -> None:
     found, free = a_gpu(), left_by(a_gpu(), held)
     assert {profile: free * numbers(found)[profile] // GPU_MILLI for profile in left} == left
+
+
+def first_fit(gpu: str, wanted: Sequence[str], held: Sequence[Placed]) -> Sequence[Placed] | None:
+    """The first placements of these profiles that fit beside those that are held: all are tried, in their order."""
+    every = [[each for each in placements(gpu) if each[0] == name] for name in wanted]
+    ways = (way for way in product(*every) if len({*way, *held}) == len(way) + len(held))
+    return next((way for way in ways if fits(gpu, [*held, *way])), None)
+
+
+def claims_of(gpu: str, wanted: Sequence[str], held: Sequence[Placed]) -> int:
+    """How many claims for these profiles the scheduler has place for, one after the other."""
+    way = first_fit(gpu, wanted, held)
+    return 0 if way is None else 1 + claims_of(gpu, wanted, [*held, *way])
+
+
+@given(st.sampled_from(GPUS), st.randoms(use_true_random=False))
+def test_claims_for_different_slices_are_as_many_as_the_scheduler_places(gpu: str, choose: random.Random) -> None:
+    """Of an unused GPU exactly, and of one of which slices are held no more than that."""
+    found, held = a_gpu(gpu), list[Placed]()
+    profiles = [part.device.text("profile") for part in found.claimable.parts]
+    wanted = choose.choices(profiles, k=choose.randint(2, 3))
+    assert found.claimable.placements is not None
+    number = together(found.claimable.placements, tuple(map(profiles.index, wanted)))
+    assert number == claims_of(gpu, wanted, [])
+    for each in choose.choices(placements(gpu), k=choose.randint(1, 4)):
+        if each not in held and fits(gpu, [*held, each]):
+            held.append(each)
+    if len(set(wanted)) > 1:
+        assert left_by(found, held, gpu) * number // GPU_MILLI <= claims_of(gpu, wanted, held)
+
+
+def test_a_part_is_claimed_once_although_its_counters_have_more() -> None:
+    """Two devices of one kind and one of another consume one of eight each."""
+    at = (("engines", "1"),)
+    placements = Placements((("engines", "8"),), ((at, at), (at,)))
+    assert [together(placements, parts) for parts in ((0,), (0, 0), (0, 1), (0, 0, 0))] == [2, 1, 1, 0]
 
 
 def a_part(name: str, device: str, **fields: Any) -> Manifest:
@@ -246,6 +283,10 @@ def test_different_slices_share_a_gpu(tmp_path: Path) -> None:
         ([a_slice_of("3g.40gb", 4)], [], 1),
         ([a_slice_of("7g.80gb", 2)], [], 1),
         ([a_slice_of("7g.80gb")], ONE_GPU, 2),
+        ([a_slice_of("1g.10gb", 2), a_slice_of("2g.20gb"), a_slice_of("3g.40gb")], ONE_GPU, 2),
+        ([a_slice_of("4g.40gb"), a_slice_of("3g.40gb")], ONE_GPU, 2),
+        ([a_slice_of("2g.20gb"), a_slice_of("1g.10gb")], [*ONE_GPU, *ALIKE], 4),
+        ([a_slice_of("1g.10gb+me"), a_slice_of("1g.10gb", 3)], ONE_GPU, 2),
     ],
 )
 def test_a_claim_has_several_slices(
@@ -272,12 +313,14 @@ def test_a_claim_has_several_slices(
         (a_slice_of("7g.80gb", 2), ONE_GPU, "more than the 1 that one device has"),
         (a_slice_of("2g.20gb", 7), [], "more than the 6 of a node"),
         (asked(1), ONE_GPU, "matchAttribute of what parts of a device have"),
+        ((a_slice_of("3g.40gb", 2), a_slice_of("1g.10gb")), ONE_GPU, "parts that one device has not together"),
     ],
 )
 def test_more_slices_than_there_are_get_no_capacity(
-    tmp_path: Path, requested: Manifest, constraints: list[Manifest], why: str
+    tmp_path: Path, requested: Manifest | tuple[Manifest, ...], constraints: list[Manifest], why: str
 ) -> None:
-    found = planned(tmp_path, *NODE, a_template("one", requested, constraints=constraints), *pods(1))
+    requests = requested if isinstance(requested, tuple) else (requested,)
+    found = planned(tmp_path, *NODE, a_template("one", *requests, constraints=constraints), *pods(1))
     assert not placed(found)
     assert why in min(refusals(found))
 
@@ -324,6 +367,21 @@ def test_slices_that_are_not_planned_are_told_by_name(
 def test_other_constraints_of_slices_are_told_by_name(tmp_path: Path, constraint: Manifest, feature: str) -> None:
     template = a_template("one", a_slice_of("1g.20gb"), constraints=[constraint])
     assert f"ClaimNotPlanned: {feature}" in min(refusals(planned(tmp_path, *NODE, template, *pods(1))))
+
+
+def test_different_slices_of_a_type_whose_placements_are_not_said_are_told(tmp_path: Path) -> None:
+    parts = [{"number": 2, "strings": {"type": "mig", "profile": "3g.40gb"}}]
+    parts += [{"number": 3, "strings": {"type": "mig", "profile": "2g.20gb"}}]
+    profile = a_profile(count=4, strings={"type": "gpu"}, parts=parts)
+    template = a_template("one", a_slice_of("3g.40gb"), a_slice_of("2g.20gb"), constraints=ONE_GPU)
+    objects = (a_node_pool(), a_class(), a_mig_class(), profile, template, *pods(1))
+    assert "placements are not known" in min(refusals(planned(tmp_path, *objects)))
+
+
+def test_a_placement_consumes_counters_that_the_device_has() -> None:
+    part = {"number": 1, "placements": [{"memory-slice-0": "1"}]}
+    with pytest.raises(ValueError, match=r"parts\[0\].placements\[0\]: 'memory-slice-0' is not in counters"):
+        ClaimDevices.model_validate({"driver": DRIVER, "parts": [part], "counters": {"memory": "80Gi"}})
 
 
 def test_a_selector_that_ends_in_an_error_on_a_part_is_no_promise(tmp_path: Path) -> None:

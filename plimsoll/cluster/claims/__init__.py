@@ -1,6 +1,6 @@
 """Devices that pods get by claims (Dynamic Resource Allocation): what is published, what is free, what is asked for."""
 
-from plimsoll.cluster.claims.counters import Divided, divided_devices
+from plimsoll.cluster.claims.counters import Divided, divided_devices, together
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, selects
 from plimsoll.cluster.claims.joining import ClaimObjects, Joining
 from plimsoll.cluster.claims.parts import Part, free_part, part_of, whole_by_default
@@ -25,5 +25,6 @@ __all__ = [
     "selection",
     "selects",
     "served",
+    "together",
     "whole_by_default",
 ]

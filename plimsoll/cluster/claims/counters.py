@@ -2,7 +2,8 @@
 
 What a set of counters has left says which of its devices can still be had. Plans count each part as an equal share of
 the whole device: of seven that can be had of it, a seventh. That is exact for claims of parts that are alike. For
-different ones the next plan corrects it, as what is left is read from the counters.
+different ones the next plan corrects it, as what is left is read from the counters. A claim for different parts of one
+device counts as an equal share, too: of two such claims that it can have, a half.
 """
 
 import math
@@ -15,7 +16,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from plimsoll.cluster.claims.expression import lasting
-from plimsoll.model.dra import WHOLE_GPUS, Claimable, DevicePart, ResourceSlice
+from plimsoll.model.dra import WHOLE_GPUS, Claimable, DevicePart, Placements, ResourceSlice
 from plimsoll.packing import GPU_MILLI, Milli, exact_milli
 from plimsoll.quantity import parse_quantity
 
@@ -73,7 +74,11 @@ class _Set:
         kind = self.members[self.whole].kind
         parts = [DevicePart(part, number) for part, number in self.numbers.items() if part != kind]
         parts.sort(key=lambda part: (part.number, part.device.attributes, part.device.capacity))
-        return replace(kind, parts=tuple(parts))
+        of_parts = [
+            tuple(sorted(_without_zeros(each.amounts) for each in self.members if each.kind == part))
+            for part, _ in parts
+        ]
+        return replace(kind, parts=tuple(parts), placements=Placements(tuple(sorted(self.counters)), tuple(of_parts)))
 
     def free(self, held: Collection[int]) -> Milli:
         """Thousandths that are left: as many parts of one kind as still can be had fit, and no more of any kind."""
@@ -81,6 +86,50 @@ class _Set:
         most = min(Fraction(can + 1, number) for can, number in left)
         fitting = (Fraction(min(can, math.ceil(most * number) - 1), number) for can, number in left)
         return exact_milli(max(fitting))
+
+
+def _without_zeros(amounts: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((counter, amount) for counter, amount in amounts if parse_quantity(amount)))
+
+
+@lru_cache(maxsize=4096)
+def together(placements: Placements, parts: tuple[int, ...]) -> int:
+    """How many claims for these parts of one device an unused one has. Parts are told by their place in
+    `Claimable.parts`, in the order of the requests. Each claim takes the first placements at which all of its parts
+    fit, as the scheduler does."""
+    left = {counter: parse_quantity(amount) for counter, amount in placements.counters}
+    of_parts = [[[(name, parse_quantity(amount)) for name, amount in at] for at in of] for of in placements.of_parts]
+    used, number = set[tuple[int, int]](), 0
+    while (found := _fitted(left, of_parts, parts, used)) is not None:
+        for part, at in found:
+            _take(left, of_parts[part][at])
+        used |= {*found}
+        number += 1
+    return number
+
+
+def _fitted(
+    left: Mapping[str, Decimal],
+    of_parts: Sequence[Sequence[_Amounts]],
+    parts: Sequence[int],
+    used: Collection[tuple[int, int]],
+    before: tuple[tuple[int, int], ...] = (),
+) -> tuple[tuple[int, int], ...] | None:
+    """(part, number of its placement) of each of the parts, after those of the parts `before`; None if they do not fit.
+
+    Of parts that are alike, the first has the first placement: exchanged, they would fit as well, and are tried later.
+    """
+    if len(before) == len(parts):
+        return before
+    part = parts[len(before)]
+    after = max((at for of, at in before if of == part), default=-1)
+    for at, amounts in enumerate(of_parts[part][after + 1 :], after + 1):
+        rest = dict(left)
+        if (part, at) in used or not _take(rest, amounts):
+            continue
+        if (found := _fitted(rest, of_parts, parts, used, (*before, (part, at)))) is not None:
+            return found
+    return None
 
 
 _set_of = lru_cache(maxsize=1024)(_Set)

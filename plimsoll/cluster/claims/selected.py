@@ -6,6 +6,7 @@ from functools import lru_cache
 from itertools import chain, islice, product
 from typing import Final, NamedTuple
 
+from plimsoll.cluster.claims.counters import together
 from plimsoll.cluster.claims.expression import NotEvaluatedError, SelectorError, selects
 from plimsoll.cluster.claims.parts import part_of
 from plimsoll.labels import DEVICE_CLASS_PREFIX
@@ -24,6 +25,8 @@ from plimsoll.quantity import parse_quantity
 
 _PARENT: Final = frozenset({"gpu.nvidia.com/parentUUID"})
 """Attributes by which parts of a device say of which one they are."""
+_MOST_PARTS: Final = 8
+"""Different parts of a device for one claim: all ways to place them are tried."""
 _MOST_WAYS: Final = 64
 """Combinations of alternatives of one pod that are compared."""
 
@@ -286,8 +289,12 @@ def _parts_taken(
 
     Parts that may be of several devices count as if each were of one, which has to be as many.
     """
-    kinds = list(dict.fromkeys(_met_kinds(each, device)[0] for each in chosen))
+    of_each = [_met_kinds(each, device)[0] for each in chosen]
+    kinds = list(dict.fromkeys(of_each))
     most, of_one = max(kind.number for kind in kinds), any(limit.of_one for limit in limits)
+    if len(kinds) > 1 and of_one and len(limits) == 1 and limits[0].bare and _kinds(device)[0] not in kinds:
+        every = [kind for kind, each in zip(of_each, chosen, strict=True) for _ in range(each.count)]
+        return _different(every, device)
     if len(kinds) > 1 and (most > 1 or of_one):
         return Selection(not_planned="different parts of a device for one pod")
     if most > 1 and not all(limit.bare for limit in limits):
@@ -303,6 +310,16 @@ def _parts_taken(
     if not of_one and (number % most if number > most else on_node * (most // number) != on_node * most // number):
         return Selection(not_planned=f"{number} parts that may be of several devices, which have {most} each")
     return Selection(1, exact_milli(number, most)) if number < most else Selection(number // most)
+
+
+def _different(kinds: Sequence[DevicePart], device: Claimable) -> Selection:
+    """What a claim for different parts of one device takes of it."""
+    if device.placements is None:
+        return Selection(not_planned="different parts of a device whose placements are not known")
+    if len(kinds) > _MOST_PARTS:
+        return Selection(not_planned=f"more than {_MOST_PARTS} different parts of a device")
+    number = together(device.placements, tuple(map(device.parts.index, kinds)))
+    return Selection(1, exact_milli(1, number)) if number else Selection(why="parts that one device has not together")
 
 
 def _short(expression: str) -> str:

@@ -4,15 +4,27 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Annotated, Any, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from plimsoll.model.dra import Attribute, Claimable, DevicePart, RequestPolicy, qualified
+from plimsoll.model.dra import Attribute, Claimable, DevicePart, Placements, RequestPolicy, qualified
 from plimsoll.model.meta import Described
 from plimsoll.quantity import parse_quantity
 
 Name = Annotated[str, Field(min_length=1, max_length=96, pattern=r"^([-a-z0-9.]{1,63}/)?[A-Za-z_][A-Za-z0-9_]{0,31}$")]
 """Of an attribute or a capacity; without a domain it is the driver's."""
 
+
+def _amounts(given: dict[str, str]) -> dict[str, str]:
+    for name, amount in given.items():
+        try:
+            parse_quantity(amount)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    return given
+
+
+Counters = Annotated[dict[Annotated[str, Field(min_length=1, max_length=63)], str], AfterValidator(_amounts)]
+"""Quantities by the name of a counter."""
 _FIELDS: Final = {"string": "strings", "version": "versions", "int": "ints", "bool": "bools"}
 """By the type of an attribute."""
 
@@ -57,6 +69,9 @@ class ClaimDevicePart(ClaimDevice):
 
     number: int = Field(ge=1, le=64)
     """So many can be had of one whole device, if claims take no others."""
+    placements: tuple[Counters, ...] = Field(default=(), max_length=64)
+    """What one consumes of `counters` at each of its placements. Claims for different parts of one device are planned
+    by them."""
 
 
 class ClaimDevices(ClaimDevice):
@@ -79,6 +94,23 @@ class ClaimDevices(ClaimDevice):
     the same value, for each value. Claims with `matchAttribute` are planned by these."""
     parts: tuple[ClaimDevicePart, ...] = Field(default=(), max_length=32)
     """Where the driver divides each device by counters (`consumesCounters`): what claims may have instead of it."""
+    counters: Counters = Field(default_factory=dict, max_length=64)
+    """What the parts of one device consume, in total (`sharedCounters`)."""
+
+    @model_validator(mode="after")
+    def _counted(self) -> Self:
+        for number, part in enumerate(self.parts):
+            for at, amounts in enumerate(part.placements):
+                if unknown := sorted(amounts.keys() - self.counters.keys()):
+                    raise ValueError(f"parts[{number}].placements[{at}]: {unknown[0]!r} is not in counters")
+        return self
+
+    @property
+    def _placements(self) -> Placements | None:
+        if not self.counters or not all(part.placements for part in self.parts):
+            return None
+        of_parts = (tuple(sorted(tuple(sorted(at.items())) for at in part.placements)) for part in self.parts)
+        return Placements(tuple(sorted(self.counters.items())), tuple(of_parts))
 
     @property
     def claimable(self) -> Claimable:
@@ -96,6 +128,7 @@ class ClaimDevices(ClaimDevice):
                 )
             ),
             parts=tuple(DevicePart(each.of_driver(self.driver), each.number) for each in self.parts),
+            placements=self._placements,
         )
 
     @property
@@ -106,7 +139,8 @@ class ClaimDevices(ClaimDevice):
     @classmethod
     def of(cls, claimable: Claimable, count: int) -> "ClaimDevices":
         """What is published of a node with so many of them."""
-        own = f"{claimable.driver}/"
+        own, placements = f"{claimable.driver}/", claimable.placements
+        of_parts = placements.of_parts if placements is not None else [()] * len(claimable.parts)
         return cls.model_validate(
             {
                 "driver": claimable.driver,
@@ -115,7 +149,11 @@ class ClaimDevices(ClaimDevice):
                 "request_policies": {name.removeprefix(own): policy for name, policy in claimable.policies},
                 "distinct_attributes": [name.removeprefix(own) for name in claimable.distinct],
                 "attribute_groups": {name.removeprefix(own): sizes for name, sizes in claimable.groups},
-                "parts": [{"number": each.number, **_selected_by(each.device)} for each in claimable.parts],
+                "parts": [
+                    {"number": each.number, "placements": list(map(dict, at)), **_selected_by(each.device)}
+                    for each, at in zip(claimable.parts, of_parts, strict=True)
+                ],
+                "counters": dict(placements.counters) if placements is not None else {},
                 **_selected_by(claimable),
             }
         )

@@ -27,6 +27,21 @@ class DevicePart(NamedTuple):
     """So many can be had of one whole device, without others."""
 
 
+@dataclass(frozen=True)
+class Placements:
+    """Where the parts of a device can be, by the counters that they consume."""
+
+    counters: tuple[tuple[str, str], ...]
+    """(counter, quantity) of the whole device, sorted."""
+    of_parts: tuple[tuple[tuple[tuple[str, str], ...], ...], ...]
+    """For each of `Claimable.parts`: what it consumes at each of its placements, without what is 0. Sorted, which is
+    the order of NVIDIA's driver: slices of a pool may have another on each node."""
+
+    def __hash__(self) -> int:
+        """Devices are compared often, and these are long."""
+        return hash(self.counters)
+
+
 @dataclass(frozen=True, slots=True)
 class Claimable:
     """What is the same of a device on each such node, by which claims select it. Attributes of one device alone, or of
@@ -49,6 +64,8 @@ class Claimable:
     with the numbers of devices that have the same value, ascending; sorted."""
     parts: tuple[DevicePart, ...] = ()
     """What claims may have instead of all of it, by counters that these consume; sorted."""
+    placements: Placements | None = None
+    """Of the parts; None: not known."""
     extended_resources: frozenset[str] = frozenset()
     """Extended resources by which pods may request it, too, by a DeviceClass."""
 

@@ -37,6 +37,8 @@ pytestmark = pytest.mark.e2e
 
 CASES: Final = int(os.environ.get("CLAIM_CASES", "300"))
 SEED: Final = int(os.environ.get("SEED", "1"))
+COUNTED: Final = float(os.environ.get("CLAIM_COUNTERS", "0.2"))
+"""How many of the cases are of GPUs in slices of MIG."""
 ATTRIBUTES: Final = f"device.attributes['{DRIVER}']"
 MEMORY: Final = f"device.capacity['{DRIVER}'].memory"
 PARENT: Final = f"{DRIVER}/parentUUID"
@@ -75,7 +77,7 @@ class Case(NamedTuple):
 def a_case(number: int, choose: random.Random) -> Case:
     """One to three nodes, whose devices are alike on each, and one to six pods that claim the same."""
     name, manifests = f"case-{number:03}", list[Manifest]()
-    if choose.random() < 0.15:
+    if choose.random() < COUNTED:
         return _of_counters(name, choose)
     for index in range(choose.randint(1, 3)):
         node = f"{name}-{index}"
@@ -109,23 +111,30 @@ def a_case(number: int, choose: random.Random) -> Case:
 
 def _of_counters(name: str, choose: random.Random) -> Case:
     """One or two nodes, whose GPUs are whole or in slices of MIG, and up to nine pods that claim the same of them."""
-    manifests = list[Manifest]()
+    manifests, different = list[Manifest](), choose.random() < 0.4
     for index in range(choose.randint(1, 2)):
         made = a_node(f"{name}-{index}")
         made["metadata"]["labels"]["case"] = name
-        manifests += [made, *divided(f"{name}-{index}", choose.randint(1, 2), choose.choice(["h100", "h200"]))]
+        gpu = choose.choice(["h100", "h100", "h100", "h200"] if different else ["h100", "h200"])
+        manifests += [made, *divided(f"{name}-{index}", choose.randint(1, 2), gpu)]
     requests = [_of_profile(choose) for _ in range(choose.choice([1, 1, 1, 1, 2]))]
     if choose.random() < 0.5:
         requests = requests[:1] * len(requests)
     of_one = [{"matchAttribute": choose.choice([PARENT, PARENT, f"{DRIVER}/productName"])}]
-    template = a_template(name, *requests, namespace="default", constraints=of_one * (choose.random() < 0.4))
+    of_one *= choose.random() < 0.4
+    if different:
+        profiles = choose.choices(["1g.10gb", "1g.10gb", "1g.10gb+me", "1g.20gb", "2g.", "3g.", "4g."], k=3)
+        requests = [_of_profile(choose, each, 1) for each in profiles[: choose.randint(2, 3)]]
+        of_one = [{"matchAttribute": PARENT}]
+    template = a_template(name, *requests, namespace="default", constraints=of_one)
     return Case(name, (*manifests, template), _pods(name, choose.randint(1, 9)))
 
 
-def _of_profile(choose: random.Random) -> Manifest:
+def _of_profile(choose: random.Random, profile: str | None = None, count: int = 0) -> Manifest:
     """Some slices of a profile, or whole GPUs."""
-    count = choose.choice([1, 1, 1, 2, 2, 3])
-    profile = choose.choice(["", "1g.", "1g.10gb", "1g.18gb", "1g.10gb+me", "1g.20gb", "2g.", "3g.", "4g.", "7g."])
+    count = count or choose.choice([1, 1, 1, 2, 2, 3])
+    every = ["", "1g.", "1g.10gb", "1g.18gb", "1g.10gb+me", "1g.20gb", "2g.", "3g.", "4g.", "7g."]
+    profile = choose.choice(every) if profile is None else profile
     chosen = f"{ATTRIBUTES}.profile" + (f".startsWith('{profile}')" if profile.endswith(".") else f" == '{profile}'")
     return asked(count, chosen, of=MIG) if profile else asked(min(count, 2))
 
