@@ -98,6 +98,7 @@ def requirement(operator: str) -> dict[str, Any]:
     [
         (quantity(resources={"limits": {"memory": "1GB"}}), "containers[1].resources.limits.memory: '1GB' is not", ""),
         (an_object("v1", "Pod", metadata={"name": True}), "metadata.name: must be a string, not True", "in quotes"),
+        ({"name": "ci", "on": "push"}, "apiVersion: missing", "leave out files of others"),
         (requirement("in"), "spec.template.spec.requirements[1].operator: 'in' is not known: use In, NotIn", ""),
         (an_object("plimsoll.dev/v1alpha1", "Workspace", resource={}), "Workspace default/x: resource", "under spec"),
         (an_object("plimsoll.dev/v1alpha1", "Environment", demand={}), "Environment x: demand: unknown", "under spec"),

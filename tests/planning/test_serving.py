@@ -3,8 +3,11 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from plimsoll.model.api import Workspace
 from plimsoll.plan import plan, validate
+from plimsoll.presets import ModelCatalog
 from tests.builders import a_node, a_snapshot, a_workspace
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -56,6 +59,16 @@ def test_the_server_is_probed_and_ends_gracefully() -> None:
     assert start["periodSeconds"] * start["failureThreshold"] >= 1800, "the download is a part of it"
     assert server["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "10"]
     assert spec["terminationGracePeriodSeconds"] == 120
+
+
+@pytest.mark.parametrize("name", ["phi-4-mini-instruct", "qwen3.5-2b", "phi-4"])
+def test_larger_files_have_more_time_until_the_server_is_there(name: str) -> None:
+    known = ModelCatalog.builtin().find(name)
+    assert known is not None
+    (server,) = pods_of({"name": name})["containers"]
+    probe = server["startupProbe"]
+    seconds = probe["periodSeconds"] * probe["failureThreshold"]
+    assert 0 <= seconds - (1800 + 10 * known.size_gib) <= probe["periodSeconds"] + 1
 
 
 def test_an_adapter_is_copied_out_of_its_image_before_the_server_starts() -> None:

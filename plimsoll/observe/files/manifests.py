@@ -365,7 +365,10 @@ def objects_of(document: Document) -> Iterator[tuple[Place, dict[str, Any]]]:
 def _text(manifest: dict[str, Any], field: str, place: Place) -> str:
     value = manifest.get(field)
     if not isinstance(value, str) or not value:
-        raise ManifestError(f"{place}: {field}: " + ("missing" if value is None else f"{value!r} is not a string"))
+        problem = "missing" if value is None else f"{value!r} is not a string"
+        raise ManifestError(
+            f"{place}: {field}: {problem}", "objects of Kubernetes have apiVersion and kind: leave out files of others"
+        )
     return value
 
 
