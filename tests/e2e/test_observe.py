@@ -58,7 +58,7 @@ def kinds_of_ours(admin: Kube) -> None:
     for definition in definitions():
         admin.apply(definition)
         name = definition["metadata"]["name"]
-        await_condition(partial(is_established, admin, name), 30, name)
+        await_condition(partial(is_established, admin, name), 120, name)
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def observing(connection: Connection) -> Iterator[Observer]:
     observer = Observer(connection)
     observer.start()
     try:
-        observer.wait_synced(60)
+        observer.wait_synced(120)
         yield observer
     finally:
         observer.stop()
@@ -139,7 +139,7 @@ def test_heartbeats_start_no_round_and_change_nothing(admin: Kube, connection: C
         assert not observer.wait(0.0, 0.0, timeout=2.0)
         assert named(observer.snapshot().nodes, "beating") is before
         admin.apply(a_node("after"))
-        assert observer.wait(0.0, 0.0, timeout=10.0), "the watch was open"
+        assert observer.wait(0.0, 0.0, timeout=120.0), "the watch was open"
         assert named(observer.snapshot().nodes, "beating") is before
     admin.delete("v1", "Node", "beating")
     admin.delete("v1", "Node", "after")
@@ -199,7 +199,7 @@ def test_an_unknown_account_is_an_error(sandbox: Sandbox, tmp_path: Path) -> Non
     observer.start()
     try:
         with pytest.raises(RequestError, match="Unauthorized") as caught:
-            observer.wait_synced(30)
+            observer.wait_synced(120)
     finally:
         observer.stop()
         connection.close()
@@ -284,7 +284,7 @@ def test_a_workspace_that_is_nested_too_deeply_hides_no_other(admin: Kube, conne
             refused = [each.message for each in snapshot.invalid_workspaces if each.ref.name == "deep"]
             return named(snapshot.workspaces, "other") is not None and any("nested deeper" in each for each in refused)
 
-        await_condition(read, 60, "both Workspaces by a watch")
+        await_condition(read, 120, "both Workspaces by a watch")
         snapshot = read_cluster(connection)
         assert named(snapshot.workspaces, "other") is not None
         assert [each.ref.name for each in snapshot.invalid_workspaces] == ["deep"]

@@ -18,8 +18,8 @@ from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube
 
 NODE_CLAIM = ("karpenter.sh/v1", "NodeClaim")
-QUICK = LeaseSettings(namespace="kube-system", duration=4.0, renew_deadline=3.0, retry_period=1.0)
-"""A Lease that tests can wait for."""
+QUICK = LeaseSettings(namespace="kube-system", duration=8.0, renew_deadline=7.0, retry_period=1.0)
+"""A Lease that tests can wait for, and that a slow machine renews in time."""
 
 
 def owner(workspace: str = "ws") -> WorkspaceRef:

@@ -106,7 +106,7 @@ def cut_short(
         applying = thread.submit(writer.apply, plan)
         await_condition(lambda: len(claims(cluster, prefix)) == 10, message="a delta in the middle")
         cut(writer)
-        applying.exception(timeout=60)
+        applying.exception(timeout=120)
     proxy.silences = lambda _: False
     return applying.result
 
@@ -203,7 +203,7 @@ def test_nothing_is_left_of_a_killed_writer(
         victim.kill()
         victim.wait()
     proxy.silences = lambda _: False
-    await_condition(lambda: not any(is_running(each.pid) for each in started), 60, message="no process of it")
+    await_condition(lambda: not any(is_running(each.pid) for each in started), 120, message="no process of it")
     assert locks(settings) == []
     with a_writer(settings) as writer:
         assert {each.key.name for each in writer.resources()} == claims(cluster, "killed-")

@@ -133,7 +133,7 @@ def test_a_terminated_writer_breaks_the_lock_of_its_killed_engine(
         victim.send_signal(signal.SIGTERM)
         for engine in engines_of(settings):
             engine.kill()
-        victim.wait(timeout=60)
+        victim.wait(timeout=120)
     assert locks(settings) == []
 
     with a_writer(settings.model_copy(update={"work_folder": tmp_path / "other host"})) as writer:
@@ -158,7 +158,7 @@ def test_a_terminated_writer_ends_its_update_and_leaves_no_lock(
     with writer_process(settings, plan, tmp_path / "victim") as victim:
         await_condition(lambda: len(claims(cluster, "term-")) >= 5, message="an update in the middle")
         victim.send_signal(signal.SIGTERM)
-        victim.wait(timeout=60)
+        victim.wait(timeout=120)
 
     assert locks(settings) == []
     assert engines_of(settings) == []
@@ -218,7 +218,7 @@ def test_a_lease_lost_during_an_update_interrupts_it(settings: ApplySettings, cl
         _take_lease(cluster, settings)
         await_condition(lambda: not engines_of(settings), message="the engine to end")
         assert len(claims(cluster, "cut-")) < 600
-        victim.wait(timeout=30)
+        victim.wait(timeout=120)
     _free_lease(cluster, settings)
     with a_writer(settings) as writer:
         assert {each.key.name for each in writer.resources()} == claims(cluster, "cut-").keys()
