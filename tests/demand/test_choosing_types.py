@@ -139,6 +139,12 @@ def test_shares_in_mib_choose_by_gpus_and_then_by_gpu_memory_without_prices() ->
         assert node.alternatives == types_of_eight[chosen + 1 :]
 
 
+def test_of_equal_types_the_least_cpu_and_memory_that_hold_the_pods_are_chosen() -> None:
+    pool = a_node_pool("pool", ("g6.16xlarge", "g6.8xlarge", "g6.xlarge"))
+    for cpu, chosen in (("1", "g6.xlarge"), ("20", "g6.8xlarge"), ("40", "g6.16xlarge")):
+        assert types(planned(a_waiting_pod("pod", gpu_fraction="0.5", cpu=cpu), pool)) == [chosen]
+
+
 def test_a_price_of_an_unknown_type_is_a_warning_and_one_of_live_nodes_counts() -> None:
     """Without NodePools the types are those of live nodes."""
     pod = a_waiting_pod(gpu_fraction="0.5")

@@ -271,10 +271,12 @@ class NodeProblem:
             and all(getattr(other, name) >= amount for name, amount in taken.items())
             and (other.kind == present.kind or self.holds(self.kind[other.kind], used))
         ]
-        return min(
-            enough,
-            key=lambda number: (self.shapes[number].gpus, self.shapes[number].price or 0.0, self.shapes[number].name),
-        )
+
+        def rank(number: int) -> tuple[object, ...]:
+            other = self.shapes[number]
+            return other.gpus, other.price or 0.0, other.cpu_milli, other.memory_mib, other.name
+
+        return min(enough, key=rank)
 
     def holds(self, kind: int, gpus: Iterable[Sequence[int]]) -> bool:
         """Whether each GPU of the kind can hold its items, and these can be on one node."""
