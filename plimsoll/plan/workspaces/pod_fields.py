@@ -138,12 +138,12 @@ def _variables(template: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _volumes(template: Mapping[str, Any]) -> Iterator[str]:
-    volumes = [each.get("name") for each in objects_of(dig(template, "spec.volumes"))]
-    yield from _twice("two volumes are named", volumes)
+    volumes = Counter(str(each.get("name")) for each in objects_of(dig(template, "spec.volumes")))
+    yield from _twice("two volumes are named", volumes.elements())
     for path, container in _containers(template):
         mounts = objects_of(container.get("volumeMounts"))
         for each in mounts:
-            if each.get("name") not in volumes:
+            if str(each.get("name")) not in volumes:
                 yield f"{path}.volumeMounts: there is no volume {each.get('name')!r}"
         yield from _twice(f"{path}.volumeMounts: two are at", (each.get("mountPath") for each in mounts))
 
