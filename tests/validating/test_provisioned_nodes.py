@@ -214,6 +214,17 @@ def test_a_type_of_unknown_gpus_needs_nodes_per_replica_for_a_model() -> None:
     assert verdict_of(a_workspace(instance_type="metal-8", preset="phi-4", per_replica=1), pool).accepted
 
 
+@pytest.mark.parametrize(("conditions", "accepted"), [(64, True), (65, False), (3000, False)])
+def test_no_node_claim_is_requested_with_more_requirements_than_karpenter_takes(
+    conditions: int, accepted: bool
+) -> None:
+    """The apiserver refuses one with more than 100, in each round."""
+    expressions = [{"key": f"k{number}", "operator": "Exists"} for number in range(conditions)]
+    verdict = verdict_of(a_workspace(instance_type=NC24, selector={}, expressions=expressions))
+    assert verdict.accepted is accepted
+    assert accepted or f"matchExpressions has {conditions} conditions" in verdict.message
+
+
 def test_an_empty_selector_is_accepted() -> None:
     assert verdict_of(a_workspace(instance_type=NC24, selector={})).accepted
 

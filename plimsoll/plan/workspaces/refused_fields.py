@@ -20,6 +20,9 @@ _VLLM_IMAGE: Final = re.compile(
     r"(?:^|/)vllm-openai:v?(\d{1,4}\.\d{1,4}\.\d{1,4})(?:-(?:x86_64|aarch64|cu\d{2,4}|ubuntu\d{4}))*(?:@.*)?$", re.ASCII
 )
 """vLLM's own images of a release: tags with other endings are builds between releases."""
+MOST_CONDITIONS: Final = 64
+"""Of a selector of new nodes. Karpenter takes 100 requirements of a NodeClaim (maxItems of its definition), with those
+of the NodePool and Plimsoll's own."""
 
 
 def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal | None:
@@ -40,6 +43,13 @@ def unsupported(workspace: Workspace, environment: EnvironmentSpec) -> Refusal |
         )
     if spec.resource.partition is not None and auto_provisioning:
         return Refusal(Reason.INVALID_SPEC, PARTITION_FORBIDDEN)
+    conditions = len(spec.resource.label_selector.match_expressions)
+    if auto_provisioning and conditions > MOST_CONDITIONS:
+        return Refusal(
+            Reason.INVALID_SPEC,
+            f"resource.labelSelector.matchExpressions has {conditions} conditions, each of which is a requirement of "
+            f"new nodes, and NodeClaims have at most {MOST_CONDITIONS} of them: remove some",
+        )
     if spec.resource.claims and (by_claim := _of_template(workspace, environment)) is not None:
         return by_claim
     for adapter in spec.inference.adapters if spec.inference is not None else ():
