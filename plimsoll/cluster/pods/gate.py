@@ -23,8 +23,10 @@ def recently_ungated(pod: Pod) -> bool:
 def released(pod: Pod) -> bool:
     """Whether the pod's gate was removed and it is on no node yet: nothing keeps its scheduler from giving it what is
     free, whatever was seen of the pod since."""
-    waiting = not (pod.scheduling_gates or pod.deleting or pod.finished or node_of(pod))
-    return waiting and GATE_REMOVED_REASON in pod.annotations
+    # First what few have: this is asked of every pod.
+    if GATE_REMOVED_REASON not in pod.annotations:
+        return False
+    return not (pod.scheduling_gates or pod.deleting or pod.finished or node_of(pod))
 
 
 def device_resources_of(pod: Pod, settings: DemandSettings, gpu_resource: str) -> tuple[str, ...]:

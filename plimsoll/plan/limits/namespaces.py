@@ -54,9 +54,14 @@ class Released(NamedTuple):
 
 def namespace_use(view: ClusterView) -> NamespaceUse:
     """What namespaces use; nothing is read where none is limited."""
-    settings, index = view.settings, view.index.by_name
-    if not _bounded(settings, view.observed.resource_quotas):
+    if not _bounded(view.settings, view.observed.resource_quotas):
         return NamespaceUse()
+    read_of = (view.observed.pods, view.index, view.settings, view.holdings)
+    return view.known.result("use of namespaces", read_of, partial(_use, view))
+
+
+def _use(view: ClusterView) -> NamespaceUse:
+    settings, index = view.settings, view.index.by_name
     found = Counter[tuple[str, str]]()
     for name, pods in bound_pods(view.observed.pods).items():
         node = index.get(name)
