@@ -78,7 +78,7 @@ def cluster(kube: Callable[..., Kube], demand_sandbox: Sandbox) -> Iterator[Kube
     cluster.delete(RESOURCE, "ResourceClaim", "shared")
     await_condition(lambda: not cluster.list(RESOURCE, "ResourceClaim", "default"), 120, "its pods and their claims go")
     remove_added(cluster, "GPUDemand", "NodeProfile")
-    for name in ("one", "two", "three", "half", *ATTACKS):
+    for name in ("one", "two", "three", "half", "four", *ATTACKS):
         cluster.delete(RESOURCE, "ResourceClaimTemplate", name)
     for name in (DRIVER, MIG):
         cluster.delete(RESOURCE, "DeviceClass", name)
@@ -355,7 +355,8 @@ def test_a_quota_of_a_class_buys_no_node_for_a_claim_that_is_not_created(
 
 def test_pods_with_slices_of_mig_get_nodes_from_zero(cluster: Kube, demand_sandbox: Sandbox, tmp_path: Path) -> None:
     """Five pods with a half of an H100 each need two nodes, of which each has two GPUs. What is learned of these has
-    all profiles."""
+    all profiles, with their placements: after scaling to zero, three pods with four slices of one GPU each need two
+    nodes again."""
     declare_demand(cluster, "trigger-pod")
     cluster.apply(a_mig_class())
     cluster.apply(a_template("half", a_slice_of("3g.40gb"), namespace="default"))
@@ -380,6 +381,22 @@ def test_pods_with_slices_of_mig_get_nodes_from_zero(cluster: Kube, demand_sandb
         )
         numbers = {each["strings"]["profile"]: each["number"] for each in parts}
         assert (numbers["1g.10gb"], numbers["3g.40gb"], numbers["7g.80gb"]) == (7, 2, 1)
+
+        deploy(cluster, 0, "half", DIVIDED)
+        await_condition(lambda: not bound(cluster), 60, "the pods go")
+        for claim in claims_of(cluster, DIVIDED):
+            cluster.delete(*CLAIM, claim)
+        of_pool = f"karpenter.sh/nodepool={DIVIDED}"
+        await_condition(lambda: not cluster.list("v1", "Node", selector=of_pool), 60, "the NodePool is at zero")
+        cluster.patch(API, "NodeProfile", f"{DIVIDED}.{TYPE}", {"spec": {"claimDevices": None}})
+        slices = [a_slice_of("1g.10gb", 2), a_slice_of("2g.20gb"), a_slice_of("3g.40gb")]
+        of_one = [{"matchAttribute": f"{DRIVER}/parentUUID"}]
+        cluster.apply(a_template("four", *slices, namespace="default", constraints=of_one))
+        deploy(cluster, 3, "four", DIVIDED)
+        await_condition(lambda: len(bound(cluster)) == 3, 120, "the scheduler allocates slices of one GPU and binds")
+        await_condition(lambda: not triggers(cluster), 120, "the triggers go")
+        assert len(claims_of(cluster, DIVIDED)) == 2
+        assert allocated(cluster) == 12
 
 
 def test_pods_of_a_workspace_claim_the_gpus_of_new_nodes(
