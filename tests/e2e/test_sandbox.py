@@ -191,7 +191,7 @@ def test_karpenter_launches_a_claim_and_its_node_has_discovery_labels(nap_sandbo
         one = cluster.get("v1", "Node", name) if name else None
         return one if one and is_ready(one) else None
 
-    up = await_condition(node, 60, "the claim's node is Ready")
+    up = await_condition(node, 120, "the claim's node is Ready")
     assert up is not None
     found = up["metadata"]["labels"]
     assert found["nvidia.com/gpu.product"] == "NVIDIA-A100-80GB-PCIe"
@@ -200,12 +200,12 @@ def test_karpenter_launches_a_claim_and_its_node_has_discovery_labels(nap_sandbo
 
     name = up["metadata"]["name"]
     cluster.patch("v1", "Node", name, {"metadata": {"annotations": {"sandbox.plimsoll.dev/fail": "true"}}})
-    await_condition(lambda: not is_ready(cluster.get("v1", "Node", name)), 60, "the node is broken")
+    await_condition(lambda: not is_ready(cluster.get("v1", "Node", name)), 120, "the node is broken")
     cluster.patch("v1", "Node", name, {"metadata": {"annotations": {"sandbox.plimsoll.dev/fail": None}}})
-    await_condition(lambda: is_ready(cluster.get("v1", "Node", name)), 60, "the node is whole again")
+    await_condition(lambda: is_ready(cluster.get("v1", "Node", name)), 120, "the node is whole again")
 
     cluster.delete("karpenter.sh/v1", "NodeClaim", "one")
-    await_condition(lambda: cluster.get("v1", "Node", name) is None, 60, "the node goes with its claim")
+    await_condition(lambda: cluster.get("v1", "Node", name) is None, 120, "the node goes with its claim")
 
 
 def test_a_process_that_ends_is_shown_and_not_started_again(damaged: Sandbox) -> None:
@@ -220,7 +220,7 @@ def test_a_process_that_ends_is_shown_and_not_started_again(damaged: Sandbox) ->
 
     await_condition(ended, message="the supervisor notes the end")
     status = cli("status", "--name", damaged.name)
-    shown, _ = status.communicate(timeout=60)
+    shown, _ = status.communicate(timeout=120)
     assert status.returncode == 1
     assert "ended with -9" in shown
     assert not [p for p in processes_of(damaged) if "kwok" in Path(p.exe()).name]
@@ -265,7 +265,7 @@ def test_an_interrupted_up_leaves_nothing(sandbox: Sandbox, number: signal.Signa
     try:
         await_condition(starts, message="the apiserver starts")
         up.send_signal(number)
-        up.communicate(timeout=60)
+        up.communicate(timeout=120)
     except AssertionError as error:  # the folder is removed before the report of the failure is made
         for each in sorted(sandbox.folder.logs.glob("*.log")):
             error.add_note(f"{each.name}: {each.read_text()[-2000:]}")

@@ -72,7 +72,7 @@ def test_claims_are_launched_and_each_node_gets_one_pod(
         found = of(now(wanted))
         return None if found.empty else found
 
-    placed = await_condition(with_workload, 60, "the nodes of the claims")
+    placed = await_condition(with_workload, 120, "the nodes of the claims")
     assert sorted(each.key.kind for each in placed.creations) == ["Deployment", "Service"]
     carry_out(placed, cluster)
 
@@ -80,7 +80,7 @@ def test_claims_are_launched_and_each_node_gets_one_pod(
         [workload] = [each for each in now(wanted).workloads if each.kind == "Deployment" and each.name == wanted.name]
         return workload.ready_replicas == target
 
-    await_condition(running, 60, "pods of the workload")
+    await_condition(running, 120, "pods of the workload")
     pods = cluster.list("v1", "Pod", "default", f"plimsoll.dev/workspace={wanted.name}")
     nodes = {pod["spec"]["nodeName"] for pod in pods}
     assert len(nodes) == len(pods) == target
@@ -89,11 +89,11 @@ def test_claims_are_launched_and_each_node_gets_one_pod(
         """The nodes of the NodeClaims. Karpenter may write a node's name into its NodeClaim after pods are placed."""
         return {claim.node_name for claim in now().node_claims if claim.owner[1] == wanted.name} == nodes
 
-    await_condition(nodes_of_claims, 60, "pods on the nodes of the claims")
-    assert of(now(wanted)).empty
+    await_condition(nodes_of_claims, 120, "pods on the nodes of the claims")
+    await_condition(lambda: of(now(wanted)).empty, message="nothing more is planned")
 
     carry_out(of(now()), cluster)
     gone = {each.key.name for each in (*found.creations, *placed.creations)}
     await_condition(
-        lambda: not gone & {each.name for each in (*now().node_claims, *now().workloads)}, 60, "everything gone"
+        lambda: not gone & {each.name for each in (*now().node_claims, *now().workloads)}, 120, "everything gone"
     )

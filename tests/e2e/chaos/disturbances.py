@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -86,7 +86,7 @@ def group_killed(stage: Stage) -> Iterator[None]:
 @contextmanager
 def engine_killed(stage: Stage) -> Iterator[None]:
     try:
-        stage.random.choice(await_condition(stage.loops.first.engines, 60, "an engine")).kill()
+        stage.random.choice(await_condition(stage.loops.first.engines, 120, "an engine")).kill()
     except (AssertionError, psutil.NoSuchProcess):  # none runs while the loop has no Lease
         stage.missed.append("an engine is killed")
     yield
@@ -100,10 +100,15 @@ def paused(*, loop: bool, engines: bool) -> Disturbance:
     def stopped(stage: Stage) -> Iterator[None]:
         first = stage.loops.first
         if not loop:
-            with suppress(AssertionError):  # none runs while the loop has no Lease
-                await_condition(first.engines, 60, "an engine")
-            with first.paused(loop=False, engines=True) as number:
-                if not number:
+            with ExitStack() as stack:
+
+                def some() -> int:
+                    """None runs while the loop has no Lease, nor between two updates."""
+                    return stack.enter_context(stage.loops.first.paused(loop=False, engines=True))
+
+                try:
+                    await_condition(some, _START_SECONDS, "an engine")
+                except AssertionError:
                     stage.missed.append("engines are paused")
                 yield
             return
@@ -142,7 +147,7 @@ def watch_silenced(stage: Stage) -> Iterator[None]:
         yield
         said = f"{name}: the watch delivered nothing"
         await_condition(
-            lambda: stage.loops.first is not first or said in first.log.read_text()[known:], 60, f"{name} is silent"
+            lambda: stage.loops.first is not first or said in first.log.read_text()[known:], 120, f"{name} is silent"
         )
         if stage.loops.first is first:
             stage.told.append(time.monotonic() - began)

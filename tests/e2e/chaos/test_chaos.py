@@ -47,7 +47,7 @@ BUCKET = os.environ.get("CHAOS_BACKEND") == "s3"
 """Whether the states are in a bucket of moto's server; else they are in a folder."""
 SETTLE_EVERY = 20
 SETTLE_SECONDS = 240.0
-FORGET_SECONDS = 90.0
+FORGET_SECONDS = 180.0
 """The controller removes objects that others deleted from the states twice a minute."""
 DISK_MIB = 160
 TIMES = ["--lease-duration", "4", "--lease-renew-deadline", "3", "--lease-retry-period", "1", "--watch-silence", "10"]
@@ -208,7 +208,7 @@ def test_nothing_is_created_twice_or_lost(
     scheduled = schedule(NUMBER, random, possible)
     if disk is None:
         say("not done, as no file system can be mounted here: the disk is full")
-    await_condition(lambda: all(len(claims_of(cluster, name)) == DECLARED[name] for name in DECLARED), 90, "a loop")
+    await_condition(lambda: all(len(claims_of(cluster, name)) == DECLARED[name] for name in DECLARED), 120, "a loop")
     began = time.monotonic()
     with changing(changes):
         for count, name in enumerate(scheduled, 1):
@@ -227,14 +227,14 @@ def test_nothing_is_created_twice_or_lost(
     assert drift(sandbox, states) == [], "declared, states and cluster are the same"
     assert loops.stop() == 0
 
-    await_condition(lambda: not loops.processes(), 60, "no process is left")
+    await_condition(lambda: not loops.processes(), 120, "no process is left")
     assert states.names("locks") == [], "no lock is left"
     known: set[tuple[str, ...]] = set()
     for name in checkpoints(states):
         deployment = orjson.loads(states.read(name))["checkpoint"]["latest"] or {}
         assert not deployment.get("pending_operations"), f"{name} has no pending operation"
         known |= {identity(each["outputs"]) for each in deployment.get("resources") or () if is_object(each)}
-    there, going = owned(cluster), owned(cluster, going=True)
+    there, going = owned(cluster)
     assert there <= known <= there | going, "the states have what the cluster has, perhaps those that others deleted"
 
     say(f"nothing to disturb: {stage.missed}")
@@ -252,7 +252,7 @@ def test_nothing_is_created_twice_or_lost(
     assert tenant.faults == []
     changes.remove_all()
     last = loops.beside()
-    await_condition(lambda: not owned(cluster) and not workspaces(cluster), 180, "nothing is left")
+    await_condition(lambda: not owned(cluster)[0] and not workspaces(cluster), 180, "nothing is left")
     assert last.stop() == 0
     found = judge(sandbox.folder.audit_log, loops.logs().values(), stage.epochs, audited)
     say(f"{NUMBER} disturbances, seed {SEED}, states in {'a bucket' if BUCKET else 'a folder'}: {found}")
@@ -338,12 +338,12 @@ def is_object(resource: dict[str, Any]) -> bool:
     return bool(resource.get("custom")) and not resource["type"].startswith("pulumi:")
 
 
-def owned(cluster: Kube, *, going: bool = False) -> set[tuple[str, ...]]:
-    """Objects with the label of a capacity stack that are not being deleted, or those that are."""
-    found: set[tuple[str, ...]] = set()
+def owned(cluster: Kube) -> tuple[set[tuple[str, ...]], set[tuple[str, ...]]]:
+    """Objects with the label of a capacity stack: those that are not being deleted, and those that are."""
+    found: tuple[set[tuple[str, ...]], set[tuple[str, ...]]] = (set(), set())
     for kind in OWNED_KINDS:
-        objects = (each for each in labelled(cluster, kind) if ("deletionTimestamp" in each["metadata"]) is going)
-        found |= {identity({**each, "kind": kind.kind}) for each in objects}
+        for each in labelled(cluster, kind):
+            found["deletionTimestamp" in each["metadata"]].add(identity({**each, "kind": kind.kind}))
     return found
 
 

@@ -26,7 +26,7 @@ from tests.e2e.cluster.kube import Kube
 NAMESPACE = "plimsoll-system"
 SELECTOR = "app.kubernetes.io/component=controller"
 _POLL_SECONDS = 0.3
-_GRACE_SECONDS = 60
+_GRACE_SECONDS = 120
 
 
 class Kubelet:
@@ -101,11 +101,11 @@ class Kubelet:
         }
         hosted = ["unshare", "--uts", "sh", "-c", f'hostname {name} && exec "$@"', "sh"]
         command = [*hosted, sys.executable, "-m", "plimsoll", *container["args"]]
+        self.images[name] = container["image"]
         with (folder / "log").open("wb") as log:
             self.running[name] = subprocess.Popen(
                 command, env=environ, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        self.images[name] = container["image"]
 
     def _end(self, name: str) -> None:
         process = self.running[name]

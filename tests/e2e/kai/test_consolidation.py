@@ -35,7 +35,7 @@ def test_empty_nodes_go_and_nodes_with_a_share_stay(cluster: Kube, kai_sandbox: 
         cluster.create(share(f"share-{number}", "0.9", gated=True))
     with controller(kai_sandbox, tmp_path):
         await_condition(lambda: len(Placed.of(cluster).bound) == SHARES, 180, "all are bound")
-        await_condition(lambda: not triggers(cluster), 60, "no trigger pod is left")
+        await_condition(lambda: not triggers(cluster), 120, "no trigger pod is left")
     placed = Placed.of(cluster)
     used, empty = sorted(placed.nodes)
     kept = next(name for name, node in placed.pods.items() if node == used)

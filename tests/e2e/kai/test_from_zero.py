@@ -64,9 +64,9 @@ def test_every_kind_of_share_is_bound(
     with controller(kai_sandbox, tmp_path):
         pods = add_all_kinds(cluster, gated=gated)
         await_condition(lambda: len(bound_of(cluster, pods)) == len(pods) + JOB_PODS, 240, "all are bound")
-        await_condition(lambda: not triggers(cluster), 60, "no trigger pod is left")
+        await_condition(lambda: not triggers(cluster), 120, "no trigger pod is left")
         # A node of a trigger pod whose shares went elsewhere would be Ready by now, or Karpenter still makes it.
-        await_condition(lambda: Placed.of(cluster).claims == len(Placed.of(cluster).nodes), 60, "no node is being made")
+        await_condition(lambda: Placed.of(cluster).all_made, 120, "no node is being made")
     placed = Placed.of(cluster)
     assert placed.empty == frozenset()
     assert gpus_of(kai_sandbox) == placed.groups
@@ -83,7 +83,7 @@ def test_pods_that_must_be_apart_or_together_are_bound(cluster: Kube, kai_sandbo
         for pod in pods:
             cluster.create(pod)
         await_condition(lambda: len(bound_of(cluster, pods)) == len(pods), 240, "all are bound")
-        await_condition(lambda: not triggers(cluster), 60, "no trigger pod is left")
+        await_condition(lambda: not triggers(cluster), 120, "no trigger pod is left")
     placed = Placed.of(cluster)
     assert len(placed.nodes) == 3, "pods without rules fill the nodes of those that must be apart"
     assert placed.empty == frozenset()
@@ -105,7 +105,7 @@ def test_a_limit_admits_what_kai_binds(cluster: Kube, kai_sandbox: Sandbox, tmp_
         for pod in pods:
             cluster.create(pod)
         await_condition(lambda: len(bound_of(cluster, pods)) >= 2 + 1 + 5, 240, "those within the limits are bound")
-        await_condition(lambda: not triggers(cluster), 60, "no trigger pod is left")
+        await_condition(lambda: not triggers(cluster), 120, "no trigger pod is left")
     placed = Placed.of(cluster)
     by_queue = {name: sum(pod.startswith(f"{name}-") for pod in placed.bound) for name in limits}
     assert by_queue == {"memory": 2, "floats": 1, "eights": 5}

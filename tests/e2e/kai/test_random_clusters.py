@@ -124,7 +124,7 @@ def settled(cluster: Kube) -> bool:
     """Whether every pod that was let go is bound, and nothing more is requested."""
     placed = Placed.of(cluster)
     waiting = set(gated(cluster))
-    return not triggers(cluster) and placed.bound == placed.pods.keys() - waiting and placed.claims == len(placed.nodes)
+    return not triggers(cluster) and placed.bound == placed.pods.keys() - waiting and placed.all_made
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))

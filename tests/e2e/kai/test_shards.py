@@ -88,15 +88,15 @@ def test_each_scheduler_binds_what_is_of_its_node_pool(cluster: Kube, kai_sandbo
         running.enter_context(controller(kai_sandbox, tmp_path))
         first = {*names[""], *names["north"]}
         await_condition(lambda: Placed.of(cluster).bound >= first, 120, "those of schedulers that run are bound")
-        await_condition(lambda: not set(names["south"]) & set(gated(cluster)), 60, "all others have capacity")
+        await_condition(lambda: not set(names["south"]) & set(gated(cluster)), 120, "all others have capacity")
         over = [add_over(cluster, shard) for shard in SHARDS if shard]
-        await_condition(lambda: all(told(cluster, pod) for pod in over), 60, "the limit of each queue")
+        await_condition(lambda: all(told(cluster, pod) for pod in over), 120, "the limit of each queue")
         assert Placed.of(cluster).bound == first, "no scheduler binds pods of another node pool"
         running.enter_context(scheduler(kai_sandbox, "south", tmp_path))
         everything = first | set(names["south"])
         await_condition(lambda: Placed.of(cluster).bound == everything, 120, "their own scheduler binds them")
-        await_condition(lambda: not triggers(cluster), 60, "no trigger pod is left")
-        await_condition(lambda: Placed.of(cluster).claims == len(Placed.of(cluster).nodes), 60, "no node is being made")
+        await_condition(lambda: not triggers(cluster), 120, "no trigger pod is left")
+        await_condition(lambda: Placed.of(cluster).all_made, 120, "no node is being made")
         assert gated(cluster) == over
     placed = Placed.of(cluster)
     nodes = {node["metadata"]["name"]: node["metadata"]["labels"] for node in cluster.list("v1", "Node")}

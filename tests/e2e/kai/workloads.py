@@ -166,6 +166,11 @@ class Placed:
         return frozenset(name for name, node in self.pods.items() if node)
 
     @property
+    def all_made(self) -> bool:
+        """Whether each NodeClaim has its node. NodeClaims are read after the nodes."""
+        return self.claims == len(self.nodes)
+
+    @property
     def empty(self) -> frozenset[str]:
         """Nodes without a pod of the test."""
         return self.nodes - set(self.pods.values())
@@ -256,7 +261,7 @@ def assert_unschedulable(cluster: Kube, names: Iterable[str]) -> None:
         pods = {pod["metadata"]["name"]: pod for pod in cluster.list("v1", "Pod", NAMESPACE, "test=kai")}
         return all(_is_unschedulable(pods[name]) or pods[name]["spec"].get("nodeName") for name in names)
 
-    await_condition(judged, 60, "KAI judges them")
+    await_condition(judged, 120, "KAI judges them")
     assert names.isdisjoint(Placed.of(cluster).bound)
 
 

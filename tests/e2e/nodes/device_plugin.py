@@ -56,7 +56,7 @@ class DevicePlugin:
             [sys.executable, "-m", "plimsoll.probe", "--once", "--root", str(root), "--account", str(self._account)],
             env={**os.environ, **self._server, **names},
             check=True,
-            timeout=60,
+            timeout=120,
         )
 
 

@@ -188,7 +188,7 @@ def test_shares_are_bound_repaired_and_their_reservations_deleted(
     cluster.apply(share("c", "0.5", config_map="c-shared-gpu"))
     where = await_condition(
         lambda: plugin.play() and all(gpu := {n: gpu_of(cluster, n) for n in "abc"}.values()) and gpu,
-        timeout=60,
+        timeout=120,
         message="three shares run",
     )
     a, b, c = where
@@ -219,7 +219,7 @@ def test_shares_are_bound_repaired_and_their_reservations_deleted(
     cluster.delete("v1", "Pod", lost["metadata"]["name"], NAMESPACE)
     await_condition(
         lambda: plugin.play() and any(_again(pod, lost, a) for pod in reservations(cluster)),
-        timeout=60,
+        timeout=120,
         message="the GPU is reserved again",
     )
     assert gpu_of(cluster, "a") == a
@@ -227,9 +227,9 @@ def test_shares_are_bound_repaired_and_their_reservations_deleted(
     # Reservations that no pod needs are deleted, which frees GPUs.
     for name in "abc":
         cluster.delete("v1", "Pod", name, TEAM)
-    await_condition(lambda: plugin.play() and gpu_of(cluster, "d"), timeout=60, message="d runs")
+    await_condition(lambda: plugin.play() and gpu_of(cluster, "d"), timeout=120, message="d runs")
     cluster.delete("v1", "Pod", "d", TEAM)
-    await_condition(lambda: not reservations(cluster), timeout=60, message="every reservation is collected")
+    await_condition(lambda: not reservations(cluster), timeout=120, message="every reservation is collected")
     assert binding.poll() is None
 
 
@@ -253,7 +253,7 @@ def test_it_refuses_to_run_beside_kais_binder(byo_sandbox: Sandbox, cluster: Kub
     )
     try:
         with binder(byo_sandbox, tmp_path) as process:
-            assert process.wait(timeout=60) == 1
+            assert process.wait(timeout=120) == 1
         assert "KAI's binder runs here (Deployment kai-scheduler/binder)" in (tmp_path / "log").read_text()
     finally:
         cluster.delete("apps/v1", "Deployment", "binder", "kai-scheduler")

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.e2e
 
 API = "plimsoll.dev/v1alpha1"
 BUCKET = "states"
-LEASE = LeaseSettings(duration=4.0, renew_deadline=3.0, retry_period=1.0)
+LEASE = LeaseSettings()
 
 
 @pytest.fixture(scope="module")

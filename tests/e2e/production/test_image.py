@@ -186,7 +186,7 @@ class Container:
             children = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
             for child in Path(children).read_text().split():
                 os.kill(int(child), 15)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=120)
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_pods_of_the_controller_are_admitted_under_pod_security_restricted(clust
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     component = "app.kubernetes.io/component=controller"
     await_condition(
-        lambda: len(cluster.list("v1", "Pod", "plimsoll-system", component)) == 2, 60, "both pods of the Deployment"
+        lambda: len(cluster.list("v1", "Pod", "plimsoll-system", component)) == 2, 120, "both pods of the Deployment"
     )
     assert cluster.get("policy/v1", "PodDisruptionBudget", "plimsoll-controller", "plimsoll-system")
 
@@ -227,7 +227,7 @@ def test_it_contains_its_sbom_and_labels(root: Path) -> None:
 
 def test_it_provisions_the_workload_of_a_workspace(container: Container, cluster: Kube) -> None:
     began = time.monotonic()
-    await_condition(lambda: container.get("/readyz") == 200, 60, "a controller that is ready")
+    await_condition(lambda: container.get("/readyz") == 200, 120, "a controller that is ready")
     print(f"ready after {time.monotonic() - began:.1f} s")  # noqa: T201
     manifest: dict[str, Any] = {
         "apiVersion": API,
@@ -243,18 +243,18 @@ def test_it_provisions_the_workload_of_a_workspace(container: Container, cluster
     }
     cluster.apply(manifest)
     await_condition(
-        lambda: cluster.get("apps/v1", "Deployment", "served", "inference"), 60, "the workload of the Workspace"
+        lambda: cluster.get("apps/v1", "Deployment", "served", "inference"), 120, "the workload of the Workspace"
     )
     await_condition(
         lambda: (
             condition(cluster.get(API, "Workspace", "served", "inference"), "ResourceReady").get("status") == "True"
         ),
-        60,
+        120,
         "a Workspace with its nodes",
     )
     cluster.delete(API, "Workspace", "served", "inference")
     await_condition(
-        lambda: cluster.get("apps/v1", "Deployment", "served", "inference") is None, 60, "the workload is gone"
+        lambda: cluster.get("apps/v1", "Deployment", "served", "inference") is None, 120, "the workload is gone"
     )
     assert container.stop() == 0
     log = container.log.read_text()

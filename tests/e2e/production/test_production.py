@@ -127,34 +127,32 @@ def a_workspace(name: str) -> dict[str, object]:
 
 def test_from_an_empty_cluster_to_a_running_controller(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
     reader.follow("Install")
-    await_condition(lambda: len(kubelet.running) == 2, 60, "two pods' containers")
-    await_condition(lambda: holder(cluster) in kubelet.running, 60, "a controller that holds the Lease")
-    await_condition(lambda: served(cluster, "phi"), 60, "the workload of the environment's Workspace")
+    await_condition(lambda: len(kubelet.running) == 2, 120, "two pods' containers")
+    await_condition(lambda: holder(cluster) in kubelet.running, 120, "a controller that holds the Lease")
+    await_condition(lambda: served(cluster, "phi"), 120, "the workload of the environment's Workspace")
 
 
 def test_a_takeover(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
     before = holder(cluster)
     reader.follow("Takeover")
-    await_condition(lambda: holder(cluster) not in (before, ""), 60, "another holder of the Lease")
+    await_condition(lambda: holder(cluster) not in (before, ""), 120, "another holder of the Lease")
     cluster.apply(a_workspace("after-takeover"))
-    await_condition(lambda: served(cluster, "after-takeover"), 60, "the work of the other pod")
+    await_condition(lambda: served(cluster, "after-takeover"), 120, "the work of the other pod")
 
 
 def test_an_upgrade(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
     reader.follow("Upgrade")
+    newer = "registry.example.com/plimsoll:0.4.0"
     await_condition(
-        lambda: (
-            {kubelet.images[name] for name in kubelet.running} == {"registry.example.com/plimsoll:0.4.0"}
-            and len(kubelet.running) == 2
-        ),
-        60,
+        lambda: [kubelet.images[name] for name in list(kubelet.running)] == [newer] * 2,
+        120,
         "pods of the newer image alone",
     )
-    await_condition(lambda: holder(cluster) in kubelet.running, 60, "a newer pod that holds the Lease")
+    await_condition(lambda: holder(cluster) in kubelet.running, 120, "a newer pod that holds the Lease")
     assert served(cluster, "phi"), "what ran goes on"
     cluster.delete(API, "Workspace", "after-takeover", "inference")
     await_condition(
-        lambda: cluster.get("apps/v1", "Deployment", "after-takeover", "inference") is None, 60, "the newer pod's work"
+        lambda: cluster.get("apps/v1", "Deployment", "after-takeover", "inference") is None, 120, "the newer pod's work"
     )
 
 
@@ -162,7 +160,7 @@ def test_a_removal(reader: Reader, kubelet: Kubelet, cluster: Kube) -> None:
     message = reader.follow("Removal")
     assert "destroyed: the stack environment" in message
     assert "destroyed: the stack foundation" in message
-    await_condition(lambda: not kubelet.running, 60, "the end of the processes of the deleted pods")
+    await_condition(lambda: not kubelet.running, 120, "the end of the processes of the deleted pods")
     # One that had just begun ends by the signal itself, as it does not handle it yet.
     stopped = {0, -signal.SIGTERM}
     assert set(kubelet.ended.values()) <= stopped, "each stopped when its pod was deleted, not before"

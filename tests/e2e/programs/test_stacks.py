@@ -19,6 +19,7 @@ from plimsoll.model.api import (
 )
 from plimsoll.sandbox import Sandbox
 from plimsoll.stacks import until_effective
+from tests.awaiting import await_condition
 from tests.e2e.cluster.kube import Kube
 from tests.e2e.cluster.sandboxes import up_sandbox
 from tests.e2e.programs.stacks import Project
@@ -168,10 +169,10 @@ def test_the_clusters_roles_include_workspaces(admin: Kube) -> None:
         rules = [rule for rule in found.get("rules") or () if "workspaces" in rule.get("resources", ())]
         return {verb for rule in rules for verb in rule["verbs"]}
 
-    assert verbs("view") == {"get", "list", "watch"}
-    assert (
-        verbs("edit") == verbs("admin") == verbs("view") | {"create", "update", "patch", "delete", "deletecollection"}
-    )
+    read, write = {"get", "list", "watch"}, {"create", "update", "patch", "delete", "deletecollection"}
+    wanted = {"view": read, "edit": read | write, "admin": read | write}
+    # A controller aggregates one role after the other.
+    await_condition(lambda: {role: verbs(role) for role in wanted} == wanted, message="the roles are aggregated")
 
 
 TEMPLATE = {"spec": {"containers": [{"name": "main"}]}}

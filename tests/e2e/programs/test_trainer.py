@@ -59,7 +59,8 @@ def project(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Proje
 def cluster(sandbox: Sandbox, project: Project) -> Iterator[Kube]:
     with closing(Kube(sandbox.kubeconfig)) as kube:
         # A policy counts a moment after it was made.
-        await_condition(lambda: kube.refusal(a_train_job("probe", queue="nobody")), message="TrainJobs are judged")
+        probe = a_train_job("probe", queue="nobody")
+        await_condition(lambda: "names Queue nobody" in kube.refusal(probe), message="TrainJobs are judged")
         yield kube
 
 
@@ -98,8 +99,9 @@ def owner(manifest: dict[str, Any]) -> tuple[str, str]:
 
 
 def test_every_pod_of_a_train_job_is_in_the_queue_of_its_runtime(cluster: Kube) -> None:
-    await_condition(lambda: len(pods_of(cluster, "segment")) == 3, message="two nodes and a dashboard")
-    pods = pods_of(cluster, "segment")
+    pods = await_condition(
+        lambda: len(found := pods_of(cluster, "segment")) == 3 and found, message="two nodes and a dashboard"
+    )
     assert {pod["metadata"]["labels"][QUEUE] for pod in pods} == {"vision"}
     assert {pod["spec"]["schedulerName"] for pod in pods} == {"kai-scheduler"}
     # The way by which KAI finds the gang and makes its PodGroup.

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 
 LONG = 240
 """Seconds: a controller starts, and a stack is updated."""
-TIMES = ("--lease-duration", "4", "--lease-renew-deadline", "3", "--lease-retry-period", "1")
+TIMES = ("--lease-duration", "8", "--lease-renew-deadline", "7", "--lease-retry-period", "1")
 
 
 @pytest.fixture
@@ -48,11 +48,11 @@ def served(cluster: Kube, name: str, replicas: int) -> dict[str, str]:
     """Waits until the Workspace has this many ready NodeClaims; UID by name."""
 
     def found() -> dict[str, str]:
-        claims = [each for each in claims_of(cluster, name) if is_ready(each)]
-        return {each["metadata"]["name"]: each["metadata"]["uid"] for each in claims}
+        claims = claims_of(cluster, name)
+        done = len(claims) == replicas and all(map(is_ready, claims))
+        return {each["metadata"]["name"]: each["metadata"]["uid"] for each in claims} if done else {}
 
-    await_condition(lambda: len(found()) == replicas == len(claims_of(cluster, name)), LONG, f"{name}: {replicas}")
-    return found()
+    return await_condition(found, LONG, f"{name}: {replicas}")
 
 
 def test_what_came_back_is_kept_and_what_was_lost_is_made_once(

@@ -25,7 +25,7 @@ LONG = 240
 """Seconds: a controller starts, and a stack is updated."""
 NEWER = "99.0.0"
 LEASE = ("coordination.k8s.io/v1", "Lease", "plimsoll", "plimsoll-system")
-TIMES = ("--lease-duration", "4", "--lease-renew-deadline", "3", "--lease-retry-period", "1")
+TIMES = ("--lease-duration", "8", "--lease-renew-deadline", "7", "--lease-retry-period", "1")
 REPLICAS = 8
 DONE = 3
 """NodeClaims that the old release creates."""

@@ -193,7 +193,7 @@ def test_a_workspace_sets_no_label_of_others_on_its_nodes(admin: Kube, tenant: K
         assert all(key in answer for key in FOREIGN), answer
     admin.patch(API, "Environment", ENVIRONMENT, {"spec": {"admission": "off"}})
     for each in attacks:
-        await_condition(partial(_applied, tenant, each), 60, "admission is off")
+        await_condition(partial(_applied, tenant, each), 120, "admission is off")
     tenant.apply(workspace("allowed", matchLabels={"apps": "chat"}))
     await_condition(lambda: len(claims(admin, "allowed")) == 1, LONG, "a node is bought")
     await_condition(lambda: all(_refused(admin, each) for each in attacks), LONG, "the controller refuses them")
@@ -202,6 +202,7 @@ def test_a_workspace_sets_no_label_of_others_on_its_nodes(admin: Kube, tenant: K
         tenant.delete(API, "Workspace", name, TEAM)
     admin.patch(API, "Environment", ENVIRONMENT, {"spec": {"admission": None}})
     await_condition(lambda: not claims(admin, "allowed"), LONG, "the node is released")
+    await_condition(lambda: all(map(tenant.refusal, attacks)), message="admission is on again")
     (labels,) = [each["metadata"]["labels"] for each in found if each["metadata"]["labels"].get("apps") == "chat"]
     assert not FOREIGN.items() & labels.items(), "what the provider says of its GPUs is not the tenant's"
     assert not [each for each in found if each["metadata"]["labels"].get("kai.scheduler/node-pool")]
@@ -304,7 +305,7 @@ def test_a_tenant_of_the_namespace_default_does_not_fail_the_nodes_of_others(ten
     later = {key: value for key, value in forged.items() if key not in ("involvedObject", "message")}
     later |= {"apiVersion": "events.k8s.io/v1", "regarding": forged["involvedObject"], "action": "Launch"}
     later |= {"eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "a", "reportingInstance": "b"}
-    await_condition(lambda: "may not say of a NodeClaim" in tenant.refusal(later), 60, "by the other group, too")
+    await_condition(lambda: "may not say of a NodeClaim" in tenant.refusal(later), 120, "by the other group, too")
     assert not tenant.refusal(event("Launched")) and not tenant.refusal(event(forged["reason"], "Pod"))
     assert not admin.refusal(forged), "whoever writes the statuses of NodeClaims may"
     for kind in ("RoleBinding", "Role"):

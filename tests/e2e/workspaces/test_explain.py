@@ -69,7 +69,7 @@ def test_explain_reads_the_cluster(sandbox: Sandbox) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "plimsoll", "why", "workspace", "phi", "-n", "default", "--output", "json",
          "--kubeconfig", str(sandbox.kubeconfig)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 2), done.stderr
     reported = json.loads(done.stdout)
@@ -90,7 +90,7 @@ def test_names_are_completed_from_the_cluster(sandbox: Sandbox) -> None:
         more = {"COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)}
         done = subprocess.run(
             [Path(sys.executable).with_name("plimsoll")], env={**os.environ, **asked, **more},
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=120, check=False,
         )  # fmt: skip
         assert done.stdout.split() == [found], done.stderr
 
@@ -184,7 +184,7 @@ def running(*words: str) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
 
 
 def until(lines: IO[str], text: str) -> str:

@@ -180,11 +180,12 @@ def test_a_replica_always_serves_during_a_rollout(cluster: Kube) -> None:
 def sell_out(cluster: Kube, name: str, instance_type: str) -> None:
     """Karpenter has no capacity of the type: it deletes NodeClaims whose node class does not exist. There is some once
     `name` is one."""
-    change_environment(cluster, "sandbox-nap", nodeClaims={"nodeClassRef": None})
     is_type = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": [instance_type]}
     template = {"spec": {"nodeClassRef": {**NODE_CLASS, "name": name}, "requirements": [is_type]}}
     spec = {"weight": 1, "template": template}
     cluster.apply({"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}, "spec": spec})
+    # After the NodePool, which the controller sees by another watch than Workspaces.
+    change_environment(cluster, "sandbox-nap", nodeClaims={"nodeClassRef": None})
 
 
 def types_of(cluster: Kube, name: str) -> list[str]:
@@ -274,13 +275,13 @@ def test_without_replicas_a_node_of_the_wanted_zone_stays_and_serves_again(clust
         found: Manifest = (cluster.get(API, "Workspace", "paused", NAMESPACE) or {})["status"]
         return found
 
-    measured = await_condition(lambda: status().get("startup"), 60, "its start is measured")
+    measured = await_condition(lambda: status().get("startup"), 120, "its start is measured")
     # A pod may be Ready before Karpenter has written the node into the NodeClaim.
     [claim] = claims_of(cluster, "paused")
     assert measured["node"] == claim["status"]["nodeName"]
     scale(cluster, "paused", 0)
     await_condition(lambda: not pods_of(cluster, "paused"), 120, "its pods go")
-    await_condition(lambda: (status().get("provisioning") or {}).get("idleSince"), 60, "its node stays")
+    await_condition(lambda: (status().get("provisioning") or {}).get("idleSince"), 120, "its node stays")
     scale(cluster, "paused", 1)
     await_condition(lambda: serving(cluster, "paused") == [["one"]], 120, "the replica is ready again")
     assert [each["metadata"]["uid"] for each in claims_of(cluster, "paused")] == [claim["metadata"]["uid"]]

@@ -90,7 +90,7 @@ def test_verdicts_on_1213_nodes(stage: Stage, sandbox: Sandbox, kube: Callable[.
             return condition(cluster.get(API, "Workspace", name, "inference"), "ResourceReady")
 
         for name, (_, _, reason) in expected.items():
-            found = await_condition(partial(verdict, name), 60, f"a verdict on {name}")
+            found = await_condition(partial(verdict, name), 120, f"a verdict on {name}")
             assert found["reason"] == reason, (name, found)
         message = verdict("mixed-products")["message"]
         assert "Tesla-T4" in message and "openb-node-" in message
