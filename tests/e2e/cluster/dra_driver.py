@@ -15,7 +15,7 @@ DRIVER = "gpu.nvidia.com"
 
 
 class Devices(NamedTuple):
-    """What each node of an instance type has."""
+    """What each node of an instance type, or of a NodePool, has."""
 
     number: int
     attributes: Mapping[str, Any]
@@ -24,10 +24,12 @@ class Devices(NamedTuple):
     """Slices over which the devices are spread."""
     mig: str = ""
     """A recorded GPU, of which each device is one that claims may have whole, or in slices of MIG."""
+    shared: bool = False
+    """Whether several claims may have parts of a device."""
 
 
 class DraDriver:
-    """Publishes the slices of each node of the given instance types, once it is registered.
+    """Publishes the slices of each node of the given instance types and NodePools, once it is registered.
 
     A node's pool is first published without its last slice, in an older generation with one device more, which count
     for nothing: whoever reads it must wait for the pool to be complete.
@@ -53,7 +55,9 @@ class DraDriver:
             nodes = self._cluster.list("v1", "Node")
             self._published &= {node["metadata"]["uid"] for node in nodes}
             for node in nodes:
-                devices = self._devices.get(node["metadata"]["labels"].get("node.kubernetes.io/instance-type", ""))
+                labels = node["metadata"]["labels"]
+                names = (labels.get("node.kubernetes.io/instance-type"), labels.get("karpenter.sh/nodepool"))
+                devices = next((self._devices[name] for name in names if name in self._devices), None)
                 if devices is not None and node["metadata"]["uid"] not in self._published and _registered(node):
                     self._publish(node, devices)
                     self._published.add(node["metadata"]["uid"])
@@ -97,7 +101,8 @@ def _owner(node: Manifest) -> Manifest:
 def _device(index: int, devices: Devices) -> Manifest:
     attributes = {name: {"string": value} for name, value in devices.attributes.items()}
     attributes["uuid"] = {"string": f"GPU-{index}"}
-    return {"name": f"gpu-{index}", "attributes": attributes, "capacity": {"memory": {"value": devices.memory}}}
+    device = {"name": f"gpu-{index}", "attributes": attributes, "capacity": {"memory": {"value": devices.memory}}}
+    return device | ({"allowMultipleAllocations": True} if devices.shared else {})
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -46,9 +46,32 @@ L4 = Devices(4, {"productName": "NVIDIA L4", "type": "gpu", "architecture": "Ada
 H100 = Devices(2, {}, "", mig="h100")
 DIVIDED = "divided"
 """The NodePool of these."""
+SHARED = Devices(2, L4.attributes, "20Gi", shared=True)
 IS_GPU = f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'gpu'"
 IS_L4 = f"device.attributes['{DRIVER}'].productName == 'NVIDIA L4'"
 
+
+class Way(NamedTuple):
+    """A way to claim GPUs of nodes on which four such pods have room."""
+
+    request: dict[str, Any]
+    devices: Devices = L4
+
+
+WAYS = {
+    "whole": Way({"exactly": {"deviceClassName": DRIVER}}),
+    "alternatives": Way(
+        {
+            "firstAvailable": [
+                {"name": "none", "deviceClassName": DRIVER, "selectors": [{"cel": {"expression": f"!({IS_L4})"}}]},
+                {"name": "one", "deviceClassName": DRIVER, "selectors": [{"cel": {"expression": IS_L4}}]},
+            ]
+        }
+    ),
+    "slices": Way({"exactly": a_slice_of("3g.40gb")}, H100),
+    "shares": Way({"exactly": {"deviceClassName": DRIVER, "capacity": {"requests": {"memory": "10Gi"}}}}, SHARED),
+}
+"""By the name of their NodePool, Deployment and template."""
 
 ATTACKS: dict[str, Any] = {
     "all": {"exactly": {"deviceClassName": DRIVER, "allocationMode": "All"}},
@@ -101,12 +124,24 @@ def declare_template(cluster: Kube, name: str, count: int) -> None:
     declare_claim(cluster, "ResourceClaimTemplate", name, {"exactly": exactly})
 
 
-def declare_devices(cluster: Kube, pool: str = "claimed") -> None:
+def declare_devices(cluster: Kube, pool: str = "claimed", devices: Devices = L4) -> None:
+    declared = {
+        "driver": DRIVER,
+        "count": devices.number,
+        "strings": dict(devices.attributes),
+        "capacity": {"memory": devices.memory},
+    }
+    declare_profile(cluster, pool, declared | ({"allowMultipleAllocations": True} if devices.shared else {}))
+
+
+def declare_divided_devices(cluster: Kube, pool: str) -> None:
+    part = {"number": 2, "strings": {"type": "mig", "profile": "3g.40gb"}}
     devices = {
         "driver": DRIVER,
-        "count": L4.number,
-        "strings": dict(L4.attributes),
-        "capacity": {"memory": L4.memory},
+        "count": H100.number,
+        "strings": {"type": "gpu", "productName": "NVIDIA H100 80GB HBM3"},
+        "capacity": {"memory": "81559Mi"},
+        "parts": [part],
     }
     declare_profile(cluster, pool, devices)
 
@@ -116,8 +151,9 @@ def declare_profile(cluster: Kube, pool: str, devices: dict[str, Any]) -> None:
     cluster.apply({"apiVersion": API, "kind": "NodeProfile", "metadata": {"name": f"{pool}.{TYPE}"}, "spec": spec})
 
 
-def deploy(cluster: Kube, replicas: int, template: str = "one", pool: str = "claimed") -> None:
-    pod = {
+def claiming(template: str, pool: str) -> dict[str, Any]:
+    """The spec of a pod with a claim."""
+    return {
         "nodeSelector": {"karpenter.sh/nodepool": pool},
         "tolerations": [TOLERATION],
         "terminationGracePeriodSeconds": 0,
@@ -130,24 +166,27 @@ def deploy(cluster: Kube, replicas: int, template: str = "one", pool: str = "cla
             }
         ],
     }
-    labels = {"app": "claiming"}
+
+
+def deploy(cluster: Kube, replicas: int, template: str = "one", pool: str = "claimed", name: str = "claiming") -> None:
+    labels = {"app": name}
     cluster.apply(
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": "claiming", "namespace": "default"},
+            "metadata": {"name": name, "namespace": "default"},
             "spec": {
                 "replicas": replicas,
                 "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": pod},
+                "template": {"metadata": {"labels": labels}, "spec": claiming(template, pool)},
             },
         }
     )
 
 
-def bound(cluster: Kube) -> list[str]:
+def bound(cluster: Kube, name: str = "claiming") -> list[str]:
     """The node of each pod that has one and is not being deleted."""
-    pods = cluster.list("v1", "Pod", "default", selector="app=claiming")
+    pods = cluster.list("v1", "Pod", "default", selector=f"app={name}")
     return [
         pod["spec"]["nodeName"]
         for pod in pods
@@ -156,7 +195,8 @@ def bound(cluster: Kube) -> list[str]:
 
 
 def _bound_are(cluster: Kube, replicas: int) -> bool:
-    return len(bound(cluster)) == replicas
+    """Whether so many pods of each way are bound."""
+    return all(len(bound(cluster, way)) == replicas for way in WAYS)
 
 
 def learned(cluster: Kube, pool: str = "claimed") -> dict[str, Any]:
@@ -222,28 +262,70 @@ def own_sandbox(sandbox_home: Path, tmp_path: Path) -> Iterator[Sandbox]:
         yield sandbox
 
 
+def ask_karpenter(cluster: Kube, way: str, number: int) -> None:
+    """Creates a pod that no scheduler places, and that waits for Karpenter alone."""
+    metadata = {"name": f"{way}-{number}", "namespace": "default"}
+    spec = claiming(way, way) | {"schedulerName": "nobody"}
+    cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    await_condition(
+        lambda: (cluster.get("v1", "Pod", metadata["name"], "default") or {})["status"].get("resourceClaimStatuses"),
+        60,
+        "its claim is there",
+    )
+    cluster.patch("v1", "Pod", metadata["name"], {"status": {"conditions": [condition]}}, "default", "status")
+
+
+def answers(cluster: Kube, reason: str, way: str) -> set[str]:
+    """The pods of a way, without a scheduler, of which Karpenter says that."""
+    found = {
+        each["involvedObject"]["name"] for each in cluster.list("v1", "Event", "default") if each["reason"] == reason
+    }
+    return found & {f"{way}-{number}" for number in range(4)}
+
+
+def ask_for_what_is_free(cluster: Kube, way: str) -> None:
+    """Asks for three pods, and then for a fourth. Karpenter tells ten pods at once that they have a place, and those
+    beyond not soon again."""
+    for number in range(3):
+        ask_karpenter(cluster, way, number)
+    await_condition(lambda: len(answers(cluster, "Nominated", way)) == 3, 120, f"three have a place: {way}")
+    assert not answers(cluster, "FailedScheduling", way)
+    ask_karpenter(cluster, way, 3)
+    await_condition(lambda: answers(cluster, "FailedScheduling", way), 120, f"a fourth has none: {way}")
+
+
 def test_karpenter_that_plans_claims_adds_no_second_node(
     kube: Callable[..., Kube], own_sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    """Karpenter sees the devices of existing nodes. KWOK's types have no templates of slices, so that the first node of
-    each is requested by Plimsoll."""
+    """Karpenter sees the devices of existing nodes: whole ones, alternatives, slices of MIG by counters, and shares by
+    consumable capacity. KWOK's types have no templates of slices, so that the first nodes are requested by Plimsoll.
+    What is free on these, three places of each, Karpenter has for three pods and not for a fourth."""
     cluster, log = kube(own_sandbox), tmp_path / "karpenter.log"
     declare_demand(cluster, "trigger-pod")
+    cluster.patch(API, "Environment", ENVIRONMENT, {"spec": {"limits": {"gpus": 100}}})
     declare_class(cluster)
-    declare_template(cluster, "one", 1)
-    add_open_pool(cluster, "claimed", TYPE)
-    declare_devices(cluster)
-    with (
-        karpenter_plans_claims(own_sandbox, log),
-        dra_driver(own_sandbox.kubeconfig, {TYPE: L4}),
-        controller(own_sandbox, tmp_path),
-    ):
-        for replicas, nodes in ((5, 2), (8, 2), (9, 3)):
-            deploy(cluster, replicas)
-            await_condition(partial(_bound_are, cluster, replicas), 120, "the scheduler allocates and binds")
-            await_condition(lambda: not triggers(cluster), 120, "the triggers go")
-            await_another_look(cluster)
-            assert len(claims_of(cluster, "claimed")) == nodes
+    cluster.apply(a_mig_class())
+    for name, way in WAYS.items():
+        declare_claim(cluster, "ResourceClaimTemplate", name, way.request)
+        add_open_pool(cluster, name, TYPE)
+        if way.devices.mig:
+            declare_divided_devices(cluster, name)
+        else:
+            declare_devices(cluster, name, way.devices)
+    published = {name: way.devices for name, way in WAYS.items()}
+    with karpenter_plans_claims(own_sandbox, log), dra_driver(own_sandbox.kubeconfig, published):
+        with controller(own_sandbox, tmp_path):
+            for replicas, nodes in ((5, 2), (8, 2), (9, 3)):
+                for name in WAYS:
+                    deploy(cluster, replicas, name, name, name)
+                await_condition(partial(_bound_are, cluster, replicas), 120, "the scheduler allocates and binds")
+                await_condition(lambda: not triggers(cluster), 120, "the triggers go")
+                await_another_look(cluster)
+                assert {name: len(claims_of(cluster, name)) for name in WAYS} == dict.fromkeys(WAYS, nodes)
+        for name in WAYS:
+            ask_for_what_is_free(cluster, name)
+        assert {name: len(claims_of(cluster, name)) for name in WAYS} == dict.fromkeys(WAYS, 3)
     assert "not yet supported" not in log.read_text(), "it does not ignore claims"
 
 
@@ -361,15 +443,7 @@ def test_pods_with_slices_of_mig_get_nodes_from_zero(cluster: Kube, demand_sandb
     cluster.apply(a_mig_class())
     cluster.apply(a_template("half", a_slice_of("3g.40gb"), namespace="default"))
     add_open_pool(cluster, DIVIDED, TYPE)
-    part = {"number": 2, "strings": {"type": "mig", "profile": "3g.40gb"}}
-    devices = {
-        "driver": DRIVER,
-        "count": H100.number,
-        "strings": {"type": "gpu", "productName": "NVIDIA H100 80GB HBM3"},
-        "capacity": {"memory": "81559Mi"},
-        "parts": [part],
-    }
-    declare_profile(cluster, DIVIDED, devices)
+    declare_divided_devices(cluster, DIVIDED)
     with dra_driver(demand_sandbox.kubeconfig, {TYPE: H100}), controller(demand_sandbox, tmp_path):
         deploy(cluster, 5, "half", DIVIDED)
         await_condition(lambda: len(bound(cluster)) == 5, 120, "the scheduler allocates slices and binds")
