@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from plimsoll.ui import Feed
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_WAIT_SECONDS: Final = 0.5
 app = typer.Typer(add_completion=False)
 
 
@@ -57,7 +58,9 @@ def ui(
         ERR.print(f"Plimsoll is at {address} (Ctrl+C ends it)", highlight=False)
         if open_browser:
             webbrowser.open(address)
-        ended.wait()
+        # A signal that comes just before a wait is handled after it only.
+        while not ended.wait(_WAIT_SECONDS):
+            pass
         feed.close()  # open pages keep a connection until then, for which the server would wait
 
 

@@ -4,11 +4,14 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Final
 
 from plimsoll.errors import PlimsollError
 from plimsoll.probe.errors import FAILED, ProbeError
 from plimsoll.probe.finding import find_gpu, sources
 from plimsoll.probe.pod import OwnPod
+
+_WAIT_SECONDS: Final = 0.5
 
 
 def run(*, show: bool, once: bool, root: Path, account: Path, timeout: float) -> int:
@@ -31,7 +34,9 @@ def run(*, show: bool, once: bool, root: Path, account: Path, timeout: float) ->
     sys.stderr.write(f"{pod.namespace}/{pod.name} holds {uuid}\n")
     sys.stderr.flush()
     if not once:
-        ended.wait()
+        # A signal that comes just before a wait is handled after it only.
+        while not ended.wait(_WAIT_SECONDS):
+            pass
     return 0
 
 

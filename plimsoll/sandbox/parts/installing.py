@@ -23,6 +23,7 @@ from plimsoll.sandbox.parts.toolchain import builds_at_once, check_toolchain
 _WEIGHED_CORES: Final = 2
 """Number of cores on which `Part.build_seconds` was measured."""
 _PACE_SECONDS: Final = 60
+_WAIT_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,12 @@ class Installation:
         Raises the PlimsollError of the first failed build, without waiting for the others.
         """
         builds = [self._builds[n] for n in (self._builds if names is None else names) if n in self._builds]
-        for future in wait(builds, return_when=FIRST_EXCEPTION).done:
-            future.result()
+        left = set(builds)
+        while left:
+            # A signal that comes just before a wait is handled after it only, so that none is without an end.
+            done, left = wait(left, _WAIT_SECONDS, FIRST_EXCEPTION)
+            for future in done:
+                future.result()
 
     def run(self) -> None:
         """Builds all missing parts. Stops all builds if one fails or this thread is interrupted."""
