@@ -265,3 +265,60 @@ def test_new_nodes_are_of_types_whose_gpus_pods_get_as_they_ask(
     assert said in verdict.message
     (found,) = created(tmp_path, *manifests).values() if not said else [{"spec": {}}]
     assert "nvidia.com/gpu" not in str(found["spec"])
+
+
+CLASS_KEY = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices"
+
+
+@pytest.mark.parametrize(
+    ("hard", "spec", "accepted"),
+    [
+        ({CLASS_KEY: "8"}, {}, True),
+        ({CLASS_KEY: "7"}, {}, False),
+        ({"requests.deviceclass.resource.kubernetes.io/gpu.nvidia.com": "7"}, {}, False),
+        ({"count/resourceclaims.resource.k8s.io": "2"}, {}, True),
+        ({"count/resourceclaims.resource.k8s.io": "1"}, {}, False),
+        ({"gpu.amd.com.deviceclass.resource.k8s.io/devices": "0"}, {}, True),
+        ({CLASS_KEY: "0"}, {"scopes": ["NotTerminating"]}, True),
+    ],
+)
+@pytest.mark.parametrize("new", [True, False])
+def test_no_node_is_bought_for_claims_that_a_quota_refuses(
+    tmp_path: Path, hard: dict[str, str], spec: dict[str, Any], accepted: bool, new: bool
+) -> None:
+    """Two replicas on nodes with four devices: the template is created anyway, and no claim of it."""
+    workspace = by_claim(instanceType=FOUR) if new else by_claim()
+    workspace["spec"]["inference"]["replicas"] = 2
+    given = [with_new_nodes(), a_profile(strings={"productName": "NVIDIA L4"}), a_node_pool()] if new else nodes(4, 4)
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "claims", "namespace": "team"},
+        "spec": {"hard": hard, **spec},
+    }
+    manifests = [a_class(), *given, workspace, quota]
+    (verdict,) = validate(snapshot_of(tmp_path, *manifests))
+    assert verdict.accepted is accepted, verdict.message
+    assert bool(created(tmp_path, *manifests)) is accepted
+    if not accepted:
+        assert verdict.reason is Reason.LIMIT_EXCEEDED
+        assert f"ResourceQuota claims of namespace 'team' allows {next(iter(hard.values()))} of" in verdict.message
+
+
+def test_claims_of_pods_that_wait_for_a_node_count_once(tmp_path: Path) -> None:
+    """They exist, and count as used: a node that went is bought again. Those of others leave nothing."""
+    quota: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "claims", "namespace": "team"},
+        "spec": {"hard": {CLASS_KEY: "4"}},
+        "status": {"hard": {CLASS_KEY: "4"}, "used": {CLASS_KEY: "4"}},
+    }
+    own = by_claim(instanceType=FOUR)
+    given = [with_new_nodes(), a_class(), a_profile(strings={"productName": "NVIDIA L4"}), a_node_pool(), own, quota]
+    (verdict,) = validate(snapshot_of(tmp_path, *given))
+    assert verdict.reason is Reason.LIMIT_EXCEEDED, verdict.message
+    workload = created(tmp_path, a_class(), by_claim(), *nodes(4))["Deployment"]
+    workload["status"] = {"replicas": 1}
+    workload["metadata"]["labels"]["plimsoll.dev/environment"] = "dev"
+    assert "NodeClaim" in created(tmp_path, *given, workload)

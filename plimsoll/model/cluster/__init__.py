@@ -29,7 +29,14 @@ from plimsoll.model.cluster.storage import (
     VolumeClaim,
     read_claims,
 )
-from plimsoll.model.cluster.tenant_namespace import CLAIMS, CLASS_DEVICES, Namespace, ResourceQuota, part_of_pods
+from plimsoll.model.cluster.tenant_namespace import (
+    CLAIMS,
+    CLASS_DEVICES,
+    Namespace,
+    ResourceQuota,
+    amounts_of_claim,
+    part_of_pods,
+)
 from plimsoll.model.cluster.workload import SERVICE, Workload
 
 __all__ = [
@@ -70,6 +77,7 @@ __all__ = [
     "StorageClass",
     "VolumeClaim",
     "Workload",
+    "amounts_of_claim",
     "check_count",
     "check_figure",
     "config_map_names",

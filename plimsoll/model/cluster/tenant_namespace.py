@@ -1,10 +1,12 @@
 """Namespace and ResourceQuota: what a cluster allows the pods of one namespace."""
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from pydantic import Field
 from pydantic.aliases import AliasPath
 
+from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model.meta import ObservedObject, objects_of
 
 _REQUESTS: Final = "requests."
@@ -41,6 +43,14 @@ def part_of_pods(key: str) -> tuple[str, str] | None:
 def counts_claims(key: str) -> bool:
     """Whether a key of a ResourceQuota counts claims alone."""
     return key == CLAIMS or key.endswith(CLASS_DEVICES)
+
+
+def amounts_of_claim(devices: Mapping[str, int]) -> dict[str, int]:
+    """What one claim counts, by keys of `hard`, with these devices by DeviceClass."""
+    found = {CLAIMS: 1}
+    for name, number in devices.items():
+        found |= {f"{name}{CLASS_DEVICES}": number, f"{_REQUESTS}{DEVICE_CLASS_PREFIX}{name}": number}
+    return found
 
 
 class Namespace(ObservedObject):

@@ -12,7 +12,7 @@ from typing import Final
 
 from plimsoll.labels import DEVICE_CLASS_PREFIX
 from plimsoll.model import Snapshot
-from plimsoll.model.cluster import CLAIMS, CLASS_DEVICES, Pod, ResourceQuota
+from plimsoll.model.cluster import CLAIMS, CLASS_DEVICES, Pod, ResourceQuota, amounts_of_claim
 from plimsoll.model.dra import ClaimRequest, DeviceClass
 from plimsoll.quantity import parse_quantity
 
@@ -71,10 +71,8 @@ class ClaimQuotas:
 
     def _of(self, request: ClaimRequest) -> dict[str, int]:
         """What one claim counts, by the keys of quotas."""
-        found = {CLAIMS: 1}
+        found = amounts_of_claim(request.in_quotas)
         for name, devices in request.in_quotas.items():
-            found[f"{name}{CLASS_DEVICES}"] = devices
-            found[f"{_REQUESTS}{DEVICE_CLASS_PREFIX}{name}"] = devices
             if resource := self._resources.get(name):
                 # Of several classes with one extended resource, the apiserver counts any of them.
                 key = f"{_REQUESTS}{resource}"

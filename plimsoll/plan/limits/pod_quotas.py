@@ -26,7 +26,7 @@ class PodQuotas:
         self._view = view
         self._quotas = defaultdict[str, list[ResourceQuota]](list)
         for quota in view.observed.resource_quotas:
-            if quota.counts_pods:
+            if quota.counts_pods or quota.counts_claims:
                 self._quotas[quota.namespace].append(quota)
         self._of_gpus = {f"requests.{each}" for each in gpu_resources(view.settings).values()}
         self._taken = defaultdict[tuple[str, str, str], Decimal](Decimal)
@@ -86,6 +86,8 @@ class PodQuotas:
 
     def _each(self, quota: ResourceQuota, key: str, pod: AdmittedPod) -> Decimal:
         """What one pod takes of it."""
+        if key in pod.claimed:
+            return Decimal(0 if quota.told_scopes else pod.claimed[key])
         if part_of_pods(key) is None or (key in self._of_gpus and not quota.told_scopes):
             return Decimal(0)
         return pod.amount(key)

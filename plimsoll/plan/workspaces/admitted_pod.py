@@ -6,11 +6,12 @@ The rules are those of pkg/quota/v1/evaluator/core of Kubernetes. What a webhook
 
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, Decimal
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from plimsoll.model import Serving
 from plimsoll.model.api import Environment, Workspace
-from plimsoll.model.cluster import ResourceQuota, part_of_pods
+from plimsoll.model.cluster import ResourceQuota, amounts_of_claim, part_of_pods
 from plimsoll.model.meta import counted, dig, objects_of, section
 from plimsoll.plan.workspaces.pod_fields import declared_pods
 from plimsoll.plan.workspaces.workload import devices_of_pod, request_gpus
@@ -35,6 +36,8 @@ class AdmittedPod(NamedTuple):
     spec: Mapping[str, Any]
     apart: bool
     """Whether Plimsoll keeps it apart from pods of all namespaces."""
+    claimed: Mapping[str, int] = MappingProxyType({})
+    """What the claim that comes with it counts, by keys of `hard`; quotas with scopes count none."""
 
     @classmethod
     def of(
@@ -55,10 +58,12 @@ class AdmittedPod(NamedTuple):
         spec = dict(section(template, "spec"))
         for part in _LISTS:
             spec[part] = [_defaulted(each) for each in objects_of(spec.get(part))]
+        asked, claimed = devices_of_pod(devices, serving), dict[str, int]()
         if not workspace.spec.resource.claims:
-            asked = devices_of_pod(devices, serving)
             request_gpus(spec["containers"], resource or environment.spec.gpu_resource, asked)
-        return cls(where, spec, workspace.spec.resource.partition is None)
+        elif asked:
+            claimed = amounts_of_claim({resource: asked})
+        return cls(where, spec, workspace.spec.resource.partition is None, claimed)
 
     def amount(self, key: str) -> Decimal:
         """What it takes of a key of `hard` that `part_of_pods` knows."""
