@@ -252,7 +252,7 @@ def test_nothing_is_created_twice_or_lost(
     assert tenant.faults == []
     changes.remove_all()
     last = loops.beside()
-    await_condition(lambda: not owned(cluster)[0] and not workspaces(cluster), 180, "nothing is left")
+    await_condition(lambda: not owned(cluster)[0] and not workspaces(cluster), 300, "nothing is left")
     assert last.stop() == 0
     found = judge(sandbox.folder.audit_log, loops.logs().values(), stage.epochs, audited)
     say(f"{NUMBER} disturbances, seed {SEED}, states in {'a bucket' if BUCKET else 'a folder'}: {found}")
