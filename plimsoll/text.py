@@ -37,6 +37,18 @@ def nearest(name: str, names: Collection[str]) -> tuple[str, ...]:
     return tuple(by_folded[each] for each in dict.fromkeys([*begun, *close]))[:3]
 
 
+def misspelled(name: str, names: Collection[str], alike: float) -> str:
+    """The name that this one is by its letters, or nearly: by at least that part of them, as difflib counts. Empty if
+    none is. Stricter than `nearest`, for names that may well be others'."""
+    by_letters = {_letters(each): each for each in names}
+    found = difflib.get_close_matches(_letters(name), by_letters, n=1, cutoff=alike)
+    return by_letters[found[0]] if found else ""
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.casefold())
+
+
 def did_you_mean(near: Collection[str]) -> str | None:
     """A hint for people; None where nothing is near."""
     return f"did you mean {' or '.join(near)}?" if near else None

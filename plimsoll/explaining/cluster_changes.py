@@ -51,9 +51,10 @@ def limit_changes(snapshot: Snapshot, namespace: str) -> Iterator[Change]:
             yield setting(snapshot, f"limits.{name}", _above(limit), f"limits.{name}", limit)
     yield from _access_changes(snapshot, namespace)
     for quota in snapshot.resource_quotas:
-        of_gpus = {f"requests.{resource}"} & quota.hard.keys() if not quota.told_scopes else set()
-        of_namespace = quota.namespace == namespace
-        for field in sorted(of_gpus.union(claim_keys(quota, snapshot.device_classes))) if of_namespace else ():
+        if quota.namespace != namespace or quota.told_scopes:
+            continue
+        of_gpus = {f"requests.{resource}"} & quota.hard.keys()
+        for field in sorted(of_gpus.union(claim_keys(quota, snapshot.device_classes))):
             yield Change(
                 f"ResourceQuota {quota.namespace}/{quota.name}", f"spec.hard[{field}]", str(quota.hard[field]),
                 _above(_number(quota.hard[field])), partial(_with_hard, quota, field), Touches.NAMESPACE,

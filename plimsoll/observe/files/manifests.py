@@ -1,6 +1,5 @@
 """Reads a Snapshot from manifests in files, for planning without a cluster."""
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -55,7 +54,7 @@ from plimsoll.observe.files.near_misses import near_misses
 from plimsoll.observe.files.priorities import Priorities
 from plimsoll.observe.files.tool_files import tool_file
 from plimsoll.observe.pods import PlainPods, is_plain
-from plimsoll.text import counted, shortlist
+from plimsoll.text import counted, misspelled, shortlist
 
 READ: Final[dict[tuple[str, str], type[ObservedObject]]] = {
     ("v1", "Node"): Node,
@@ -412,8 +411,7 @@ def _check_names(metadata: dict[str, Any], manifest: dict[str, Any], place: Plac
 def _near_kind(version: str, kind: str) -> str:
     """The kind of the same API group that is read and that was meant; empty if none is near."""
     group = version.partition("/")[0]
-    known = {name.casefold(): name for of, name in (*READ, *WORKLOADS) if of.partition("/")[0] == group}
-    return next((known[each] for each in difflib.get_close_matches(kind.casefold(), known, n=1, cutoff=0.85)), "")
+    return misspelled(kind, [name for of, name in (*READ, *WORKLOADS) if of.partition("/")[0] == group], 0.85)
 
 
 def _check_fields(manifest: dict[str, Any], place: Place) -> None:

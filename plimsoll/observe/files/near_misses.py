@@ -1,17 +1,15 @@
 """What manifests say where nobody reads it: annotations of a share in the wrong place, or nearly spelled so."""
 
-import difflib
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from plimsoll.model.kai import SHARE_ANNOTATIONS
 from plimsoll.model.meta import identify, section
 from plimsoll.policy import PodTemplate, templates_of
+from plimsoll.text import misspelled
 
 _ALIKE: Final = 0.9
 """Of the letters of two names, as difflib counts them."""
-_FOLDED: Final = {name.replace("-", ""): name for name in SHARE_ANNOTATIONS}
 
 
 def near_misses(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -43,5 +41,5 @@ def _meant(key: str, given: Collection[str]) -> str:
     """The annotation that one without a prefix may stand for; empty if none, or if that is there too."""
     if "/" in key or key in SHARE_ANNOTATIONS:
         return ""
-    found = difflib.get_close_matches(re.sub(r"[^a-z]", "", key.casefold()), _FOLDED, n=1, cutoff=_ALIKE)
-    return _FOLDED[found[0]] if found and _FOLDED[found[0]] not in given else ""
+    found = misspelled(key, SHARE_ANNOTATIONS, _ALIKE)
+    return "" if found in given else found

@@ -172,7 +172,9 @@ class NamespaceBudget:
         self._environment = environment = view.settings
         self._resources = gpu_resources(environment)
         quotas = view.observed.resource_quotas
-        self._claims = ClaimQuotas(view.observed)
+        seen = view.observed
+        read_of = (quotas, seen.device_classes, seen.resource_claims, seen.pods)
+        self._claims = view.known.result("quotas of claims", read_of, lambda: ClaimQuotas(seen)).copy()
         gpus_bounded = _bounded(environment, quotas)
         self.bounded = gpus_bounded or self._claims.bounded
         """Whether the number of GPUs, or claims, are limited in any namespace."""
