@@ -1,6 +1,5 @@
 """`plimsoll ui`: pages of one cluster in the browser."""
 
-import signal
 import threading
 import webbrowser
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import typer
 
 from plimsoll.cli.shared import ERR, Context, Files, Kubeconfig, Paths, named_files, read_files, snapshots
 from plimsoll.logs import log_to_stderr
+from plimsoll.stop_request import StopRequest
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from plimsoll.ui import Feed
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-_WAIT_SECONDS: Final = 0.5
 app = typer.Typer(add_completion=False)
 
 
@@ -46,9 +45,8 @@ def ui(
 
     files = named_files(ctx, paths, file)
     log_to_stderr()
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+    stopping = StopRequest()
+    stopping.on_signals()
     # Elsewhere the names by which a proxy reaches the pages are not known here.
     hosts = ("localhost", "127.0.0.1", "[::1]") if host in LOOPBACK else ("*",)
     with (
@@ -58,9 +56,7 @@ def ui(
         ERR.print(f"Plimsoll is at {address} (Ctrl+C ends it)", highlight=False)
         if open_browser:
             webbrowser.open(address)
-        # A signal that comes just before a wait is handled after it only.
-        while not ended.wait(_WAIT_SECONDS):
-            pass
+        stopping.wait()
         feed.close()  # open pages keep a connection until then, for which the server would wait
 
 

@@ -1,17 +1,13 @@
 """Runs the probe."""
 
-import signal
 import sys
-import threading
 from pathlib import Path
-from typing import Final
 
 from plimsoll.errors import PlimsollError
 from plimsoll.probe.errors import FAILED, ProbeError
 from plimsoll.probe.finding import find_gpu, sources
 from plimsoll.probe.pod import OwnPod
-
-_WAIT_SECONDS: Final = 0.5
+from plimsoll.stop_request import StopRequest
 
 
 def run(*, show: bool, once: bool, root: Path, account: Path, timeout: float) -> int:
@@ -25,7 +21,9 @@ def run(*, show: bool, once: bool, root: Path, account: Path, timeout: float) ->
             sys.stdout.write(find_gpu(sources(root), timeout) + "\n")
             return 0
         pod = OwnPod.from_environment(account=account)
-        ended = _end_on_signal()
+        # Signals without a handler do not end the first process of a container.
+        stopping = StopRequest()
+        stopping.on_signals()
         uuid = find_gpu(sources(root), timeout)
         pod.reserve(uuid)
     except PlimsollError as error:
@@ -34,15 +32,5 @@ def run(*, show: bool, once: bool, root: Path, account: Path, timeout: float) ->
     sys.stderr.write(f"{pod.namespace}/{pod.name} holds {uuid}\n")
     sys.stderr.flush()
     if not once:
-        # A signal that comes just before a wait is handled after it only.
-        while not ended.wait(_WAIT_SECONDS):
-            pass
+        stopping.wait()
     return 0
-
-
-def _end_on_signal() -> threading.Event:
-    """Installs signal handlers, because signals without a handler do not end the first process of a container."""
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
-    return ended

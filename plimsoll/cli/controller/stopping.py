@@ -1,6 +1,5 @@
 """Graceful shutdown of the controller on SIGTERM and SIGINT."""
 
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -21,11 +20,6 @@ class Stopping(StopRequest):
         super().__init__()
         self._exit_code = exit_code
         self._actions: list[Action] = []
-
-    def on_signals(self) -> None:
-        """From now on; for the main thread."""
-        signal.signal(signal.SIGTERM, self._handle)
-        signal.signal(signal.SIGINT, self._handle)
 
     @contextmanager
     def by(self, *actions: Action) -> Iterator[None]:
